@@ -15,6 +15,7 @@ from holdfast.config import Settings
 from holdfast.connections.keys import Scope
 from holdfast.connections.model import Attempt, Connection, State, ToolCall
 from holdfast.connections.queries import audit, usage
+from holdfast.dashboard.pages.settings import browser_name
 from holdfast.dashboard.settings_in_force import LISTED, settings_in_force
 from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.store import Tx
@@ -143,3 +144,20 @@ def test_every_setting_is_listed_and_no_secret_is_shown() -> None:
     assert secret not in str(shown)
     assert shown["HOLDFAST_WEBHOOK_URL"] == "https://host.example:81"
     assert shown["HOLDFAST_AUTO_RESUME"] == "2 hours" and "15 minutes" in shown.values()
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36", "Chrome 140 on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge 140 on Windows"),
+        (
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:143.0) Gecko/20100101 Firefox/143.0",
+            "Firefox 143 on macOS",
+        ),
+        ("The other browser", "The other browser"),
+        (None, "unknown"),
+    ],
+)
+def test_browsers_are_called_what_people_call_them(client: str | None, name: str) -> None:
+    assert browser_name(client) == name

@@ -15,6 +15,16 @@ from holdfast.lazy_dataclass import dataclass
 PER_PAGE = 50
 MOST_CONNECTED = 200
 NEWEST_CALLS = 5_000
+BROWSERS = (("Edg/", "Edge"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Version/", "Safari"))
+"""By what a browser is known, the special ones first: most call themselves Chrome and Safari too."""
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
 STATES = {
     State.ACTIVE: "at work",
     State.IDLE: "idle",
@@ -48,6 +58,7 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
         return shown(
             "settings.html",
             browsers=await browsers.list(),
+            browser_name=browser_name,
             keys=[key for key in keys if key.revoked_at is None],
             revoked=sum(key.revoked_at is not None for key in keys),
             settings=settings_in_force(rooms.settings),
@@ -102,6 +113,18 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
         Action("/settings/connections/{id}/revoke", revoke_connection),
         Action("/settings/keys/{name}/revoke", revoke_key),
     ]
+
+
+def browser_name(client: str | None) -> str:
+    """Return what a person calls a browser: "Firefox 143 on Linux"; what is unknown stays as it calls itself."""
+    told = client or "unknown"
+    for mark, name in BROWSERS:
+        _, found, after = told.partition(mark)
+        if found:
+            system = next((name for mark, name in SYSTEMS if mark in told), None)
+            version = after.partition(".")[0]
+            return f"{name} {version[:4]}" + (f" on {system}" if system else "")
+    return told
 
 
 def _row(connection: Connection) -> ConnectionRow:
