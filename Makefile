@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 # Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: python-is-new-enough help serve test test-again test-fast test-long browser chaos check format catalogue bench release-check install uninstall clean
+.PHONY: python-is-new-enough help serve test test-again test-fast test-long browser chaos check format catalogue screenshots bench release-check install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
@@ -24,6 +24,7 @@ help:
 	@echo "make chaos    clients at work under every fault on both engines, in about three minutes (SEED=7 FAULTS=kill,pause)"
 	@echo "make check    lint, format check, strict types, import rules"
 	@echo "make catalogue write anew what a relay answers before its first daemon is there (after a change of a tool)"
+	@echo "make screenshots take the pictures of the dashboard in docs/pictures anew (after a change of a page)"
 	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
 	@echo "make release-check build wheel and source archive, and try them in empty environments of the oldest and newest Python"
 	@echo "make install  install the holdfast command for this user, apart from this clone"
@@ -78,6 +79,9 @@ format: $(VENV)/dev.stamp
 
 catalogue: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.catalogue
+
+screenshots: $(VENV)/dev.stamp browser
+	$(BIN)/python -m tests.browser.screenshots
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench

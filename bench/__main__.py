@@ -20,6 +20,7 @@ from bench import (
     bridge,
     briefing,
     commits,
+    dashboard,
     flood,
     hooks,
     http,
@@ -48,6 +49,7 @@ SECTIONS: dict[str, Callable[[Effort, Progress], list[Row]]] = {
     "bridge": bridge.measure,
     "recall": recall.measure,
     "briefing": briefing.measure,
+    "dashboard": dashboard.measure,
 }
 
 

@@ -37,6 +37,8 @@ class Settings:
     """HOLDFAST_SHARE_TRANSCRIPTS: on, or off: transcripts of this machine's sessions do not go into PostgreSQL."""
     allowed_hosts: str = ""
     """HOLDFAST_ALLOWED_HOSTS: further host names under which HTTP may be addressed, separated by commas."""
+    origins: str = ""
+    """HOLDFAST_ORIGINS: the owner's own pages, which may use REST and events by a key: origins, separated by commas."""
     auto_resume_ms: int = 2 * HOUR_MS
     """HOLDFAST_AUTO_RESUME: how fresh a session must be for a thought to continue it by itself (2h, 30m, 0 = never)."""
     archive_after_ms: int = 90 * DAY_MS
@@ -106,6 +108,7 @@ def read_settings(
         database_url=url,
         share_transcripts=_switch("HOLDFAST_SHARE_TRANSCRIPTS", env, default=True),
         allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
+        origins=env.get("HOLDFAST_ORIGINS", ""),
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
         archive_after_ms=_days("HOLDFAST_ARCHIVE_DAYS", env, 90),
         keep_ms=_days("HOLDFAST_KEEP_DAYS", env, 90),

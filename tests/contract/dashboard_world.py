@@ -16,6 +16,7 @@ from holdfast.connections.browser_sessions import BrowserSessions
 from holdfast.connections.keys import Scope
 from holdfast.store import Store
 from holdfast.wire.http.gate import allowed_hosts, http_app
+from holdfast.wire.http.origins import allowed_origins
 
 ADDRESS = "http://127.0.0.1:8181"
 
@@ -46,8 +47,8 @@ class Dashboard:
 
 
 @asynccontextmanager
-async def dashboard(place: Place) -> AsyncIterator[Dashboard]:
-    """The dashboard on this store."""
+async def dashboard(place: Place, origins: str = "") -> AsyncIterator[Dashboard]:
+    """The dashboard on this store; `origins` as in HOLDFAST_ORIGINS."""
     store = place.open()
 
     async def detached(identity: str) -> None:
@@ -56,7 +57,9 @@ async def dashboard(place: Place) -> AsyncIterator[Dashboard]:
     try:
         app = build(store, read_settings({}, home=str(place.home)), "this-machine")
         hosts = allowed_hosts("127.0.0.1", "")
-        served = http_app(app.wire(), app.keys(), hosts, detached, app.routes(), (), None, app.pages())
+        pages = app.pages()
+        allowed = allowed_origins(origins)
+        served = http_app(app.wire(), app.keys(), hosts, detached, app.routes(), (), None, pages, allowed)
         yield Dashboard(store, app, httpx2.ASGITransport(served))
     finally:
         await store.close()

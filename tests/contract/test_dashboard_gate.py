@@ -6,9 +6,11 @@ import re
 from collections.abc import AsyncIterator
 from itertools import product
 
+import httpx2
 import pytest
 from tests.contract.conftest import Place
 from tests.contract.dashboard_world import ADDRESS, Dashboard, csrf_of, dashboard
+from tests.dashboard_pages import fixed
 
 from holdfast.connections.browser_sessions import IDLE_MS, LIFE_MS
 from holdfast.connections.keys import Scope
@@ -17,7 +19,7 @@ from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
 
-PAGES = ("/", "/figures", "/find", "/find?q=word", "/projects", "/sessions", "/settings", "/teams")
+PAGES = fixed()
 """Every page with a fixed address."""
 
 
@@ -201,6 +203,30 @@ async def test_events_are_only_told_to_those_who_are_signed_in(world: Dashboard)
     async with world.browser() as stranger:
         answer = await stranger.get("/events")
         assert answer.status_code == 401 and "event-stream" not in answer.headers["content-type"]
+
+
+async def test_a_key_follows_events_and_one_for_teams_or_a_revoked_one_does_not(world: Dashboard) -> None:
+    keys = world.app.keys()
+    phone = await keys.create("phone", Scope.READ)
+    limited = await keys.create("team", Scope.ADMIN, ["backend"])
+    async with world.browser() as stranger, world.signed_in() as browser:
+
+        async def status(one: httpx2.AsyncClient, **headers: str) -> int:
+            # The stream has no end: whoever may follow it is told that there are too many.
+            return (await one.get("/events", headers=headers)).status_code
+
+        for key in ("nonsense", "", limited):
+            assert await status(stranger, Authorization=f"Bearer {key}") == 401
+            assert await status(browser, Authorization=f"Bearer {key}") == 401, (
+                "a key that is no good is not made up for"
+            )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("holdfast.dashboard.site.MAX_STREAMS", 0)
+            assert await status(stranger, Authorization=f"Bearer {phone}") == 503
+            assert await status(browser) == 503
+            assert await status(browser, Origin="http://127.0.0.1:3000") == 401, "a cookie is for pages of this port"
+            await keys.revoke("phone")
+            assert await status(stranger, Authorization=f"Bearer {phone}") == 401
 
 
 async def test_who_replaces_the_owners_key_signs_every_browser_out(place: Place) -> None:

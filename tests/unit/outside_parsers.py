@@ -62,7 +62,7 @@ from holdfast.teams.permissions import shown_input
 from holdfast.teams.steps import changed
 from holdfast.text import bounded_json, bounded_toml, quoting, terminal
 from holdfast.times import milliseconds
-from holdfast.wire.http.gate import _host_name
+from holdfast.wire.http.origins import allowed_origins, host_of
 from holdfast.wire.mcp.schema import parse
 
 Work = Callable[[str], object]
@@ -276,8 +276,8 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     ),
     "text.terminal.one_line": (terminal.one_line, tuple(map(T, ("\n", "\x1b[", "a", "\u2028")))),
     "times.milliseconds": (refusing(milliseconds), tuple(map(T, ("1", "2026-", "-", ":")))),
-    "wire.http.gate": (
-        lambda text: (_host_name(text), _host_name(f"//{text}")),
+    "wire.http.origins": (
+        lambda text: (host_of(text), host_of(f"//{text}"), refusing(allowed_origins)(text)),
         tuple(map(T, ("a", ":", "[", "//", "@", "%"))),
     ),
     "wire.mcp.schema: fields that all differ": (

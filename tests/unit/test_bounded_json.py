@@ -18,7 +18,6 @@ from holdfast.text import bounded_json
 OWN_TEXT = {
     "briefing.knowledge": "a column",
     "briefing.queries.breaks": "a column",
-    "briefing.queries.recent": "a column",
     "handoff.signing": "catches it, and takes no value that is nested",
     "handoff.tables": "catches it, and takes no value that is nested",
     "text.bounded_json": "what the others use",

@@ -15,6 +15,19 @@ class ToolFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolLatency:
+    """How long a tool took, over the newest calls of all tools."""
+
+    tool: str
+    calls: int
+    errors: int
+    p50_us: int
+    p95_us: int
+    max_us: int
+    last_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditLine:
     row_id: int
     at: int

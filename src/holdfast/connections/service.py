@@ -14,7 +14,7 @@ from holdfast.process.alive import is_running
 from holdfast.store import Clock, Store, Tx
 
 if TYPE_CHECKING:
-    from holdfast.connections.results import AuditLine, ToolFigures
+    from holdfast.connections.results import AuditLine, ToolFigures, ToolLatency
 
 AT_ONCE = 200
 KEEP_TOKENS_MS = 24 * 3_600_000
@@ -109,6 +109,14 @@ class Connections:
     async def newest(self, *, ended: bool, before: tuple[int, str] | None, limit: int) -> list[Connection]:
         return await self._store.read(lambda tx: connections.newest(tx, ended=ended, before=before, limit=limit))
 
+    async def connected(self, limit: int) -> list[Connection]:
+        """Return the callers whose transport is open, the last heard of first."""
+        return await self._store.read(lambda tx: connections.connected(tx, limit))
+
+    async def unconnected(self, before: tuple[int, str] | None, limit: int) -> list[Connection]:
+        """Return the others, the last heard of first; `before` is when the last of a page was heard of, and its id."""
+        return await self._store.read(lambda tx: connections.unconnected(tx, before, limit))
+
     async def meet(self, caller: Caller, *, tell_token: bool) -> tuple[Connection, Issued | None]:
         """Return the caller's connection, created by its first call; with `tell_token` a new one comes with a token."""
 
@@ -180,6 +188,10 @@ class Connections:
 
     async def usage_by_tool(self, since: int | None) -> list[ToolFigures]:
         return await self._store.read(lambda tx: usage.by_tool(tx, since or 0))
+
+    async def latencies(self, newest: int) -> list[ToolLatency]:
+        """Return how long each tool took, over so many calls; those of the last seconds may be missing."""
+        return await self._store.read(lambda tx: usage.latencies(tx, newest))
 
     async def audit_lines(self, connection_id: str | None, before: int | None, limit: int) -> list[AuditLine]:
         return await self._store.read(lambda tx: audit.read(tx, connection_id, before, limit))

@@ -75,6 +75,7 @@ class Site:
 
     def __init__(self, rooms: Rooms, browsers: BrowserSessions, streams: EventStreams) -> None:
         self._browsers = browsers
+        self._keys = rooms.keys
         self._streams = streams
         self._static = StaticFiles()
         self._renderer = Renderer(self._static.url, clock_of(rooms.settings))
@@ -82,7 +83,7 @@ class Site:
         self._said: dict[str, str] = {}
         """What an action did, by session, until its next page."""
         sign_in = SignIn(browsers, self._render)
-        parts = in_order(all_parts(rooms, browsers, self._waiting))
+        parts = self.parts = in_order(all_parts(rooms, browsers, self._waiting))
         for part in parts:
             if part.path.split("/")[1] not in FIRST_NAMES:
                 raise ValueError(f"{part.path}: add its first name to FIRST_NAMES")
@@ -214,8 +215,11 @@ class Site:
     # -- what needs no page -------------------------------------------------------------------------------------------
 
     async def _events(self, request: Request) -> Response:
-        who = await self._who(request)
-        if who is None:
+        try:
+            key = await self._reader(request)
+        except HoldfastError as error:
+            return Response(str(error), _status(error), headers={"Retry-After": "1"}, media_type="text/plain")
+        if key is None:
             return Response("Not signed in: run `holdfast open`.", 401, media_type="text/plain")
         if self._streams.open >= MAX_STREAMS:
             return Response("Too many streams are open.", 503, headers={"Retry-After": "5"}, media_type="text/plain")
@@ -223,10 +227,19 @@ class Site:
         cursor = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else None
 
         async def holds() -> bool:
-            return await self._who(request) is not None
+            return await self._reader(request) is not None
 
-        stream = self._streams.follow(cursor, _allows(who.key), holds)
+        stream = self._streams.follow(cursor, _allows(key), holds)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    async def _reader(self, request: Request) -> Key | None:
+        """Return by what right somebody follows events: a key that is sent along, or the cookie on a page of ours."""
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        if kind:
+            key = await self._keys.check(given) if kind.lower() == "bearer" else None
+            return key if key is not None and key.teams is None else None
+        who = await self._who(request) if is_own_origin(request) else None
+        return who.key if who is not None else None
 
     async def _serve_static(self, request: Request) -> Response:
         return self._static.response(request)

@@ -43,6 +43,25 @@ def newest(tx: Tx, *, ended: bool, before: tuple[int, str] | None, limit: int) -
     return [Connection(**row) for row in rows]
 
 
+def connected(tx: Tx, limit: int) -> list[Connection]:
+    """Return those whose transport is open, the last heard of first."""
+    sql = f"SELECT {COLUMNS} FROM connections WHERE attached_by IS NOT NULL ORDER BY seen_at DESC, id DESC LIMIT :limit"
+    return [Connection(**row) for row in tx.all(sql, limit=limit)]
+
+
+def unconnected(tx: Tx, before: tuple[int, str] | None, limit: int) -> list[Connection]:
+    """Return those whose transport is closed, the last heard of first."""
+    at, last = before or (1 << 62, "")
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM connections WHERE (seen_at, id) < (:at, :last) AND attached_by IS NULL"
+        " ORDER BY seen_at DESC, id DESC LIMIT :limit",
+        at=at,
+        last=last,
+        limit=limit,
+    )
+    return [Connection(**row) for row in rows]
+
+
 def create(tx: Tx, caller: Caller, attached_by: str | None, connection_id: str) -> Connection:
     known = caller.identity is not None and not caller.identity.startswith(BY_HANDLE)
     row = tx.one(

@@ -1,9 +1,20 @@
 // A client of Holdfast for any page, without dependencies; client.d.ts has its types.
-// A page of the dashboard is known by its cookie; any other passes the key of `holdfast key`.
+// A page of your own passes a key, and its origin belongs in HOLDFAST_ORIGINS. Pages of the dashboard are known by their cookie.
 
 const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 5_000;
 const SILENCE_MS = 40_000; // the server says something every 15 seconds
+
+const HOME = new URL(import.meta.url).origin; // where this file came from is where Holdfast is
+
+/** The same functions with their reach filled in: `const { reconnectSession } = holdfast({ key })`. */
+export function holdfast(reach) {
+  return {
+    getReconnectToken: (sessionId) => getReconnectToken(sessionId, reach),
+    reconnectSession: (sessionId, token) => reconnectSession(sessionId, token, reach),
+    followEvents: (options) => followEvents({ ...reach, ...options }),
+  };
+}
 
 /** A fresh token with which this session can be taken up again. */
 export async function getReconnectToken(sessionId, options = {}) {
@@ -18,7 +29,7 @@ export async function reconnectSession(sessionId, token, options = {}) {
 }
 
 /** Follow the event log. It is taken up again where it was, however often the daemon is restarted. */
-export function followEvents({ base = "", key = null, after = null, onEvent, onReset = () => {}, onState = () => {} }) {
+export function followEvents({ base = HOME, key = null, after = null, onEvent, onReset = () => {}, onState = () => {} }) {
   let seen = after;
   let wait = FIRST_WAIT_MS;
   let stopped = false;
@@ -80,12 +91,14 @@ export function followEvents({ base = "", key = null, after = null, onEvent, onR
   };
 }
 
-async function ask(path, request, { base = "", key = null, csrf = null } = {}) {
+async function ask(path, request, { base = HOME, key = null } = {}) {
   const headers = { Accept: "application/json", ...request.headers, ...bearer(key) };
-  if (csrf !== null) headers["Holdfast-CSRF"] = csrf;
   const answer = await fetch(base + path, { ...request, headers, cache: "no-store" });
-  const told = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(told.detail ?? `HTTP ${answer.status}`), { status: answer.status });
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) {
+    const { detail = `HTTP ${answer.status}`, next_step = null } = told;
+    throw Object.assign(new Error(detail), { status: answer.status, nextStep: next_step });
+  }
   return told;
 }
 

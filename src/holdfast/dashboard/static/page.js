@@ -1,8 +1,8 @@
 // Makes the dashboard live: follows the event log, fetches the regions that changed and puts them in place.
 // Every page can be read and used without it.
 
-import { followEvents } from "./client.js";
 import { morph } from "./morph.js";
+import { followTogether } from "./shared_events.js";
 import { walk } from "./walk.js";
 
 const TOGETHER_MS = 120; // changes that come close together are fetched once
@@ -216,7 +216,7 @@ const place = walk(refreshNow);
 setInterval(look, 2_000);
 document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);
-followEvents({
+followTogether({
   after: Number(document.body.dataset.seen),
   onEvent: (event) => changed(event.kind, event.subject),
   onReset: () => changed(null),

@@ -16,6 +16,7 @@ CREATE TABLE browser_sessions (
 
 CREATE INDEX ledgers_by_age ON ledgers (last_at);
 CREATE INDEX agent_sessions_by_age ON agent_sessions (seen_at);
+CREATE INDEX connections_by_age ON connections (seen_at, id);
 
 -- The shape of a session without its texts: where its branches are, and what was revised.
 CREATE INDEX thoughts_on_branches ON thoughts (session_id, branch_id, number) WHERE branch_id IS NOT NULL;

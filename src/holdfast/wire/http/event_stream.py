@@ -20,6 +20,8 @@ KEPT = 1_000
 MAX_STREAMS = 100
 BEAT_SECONDS = 15.0
 """How often a silent stream tells that it is still there, and looks whether its reader may still read."""
+ENDS = ("browser.ended", "key.revoked")
+"""After these a stream looks at once whether its reader may still read."""
 RETRY_MS = 1_000
 """How soon a browser comes back by itself."""
 
@@ -75,7 +77,7 @@ class EventStreams:
                 elif batch:
                     cursor = batch[-1].seq
                     yield b"".join(_written(event) for event in batch if allows(event)) or b":\n\n"
-                    if any(event.kind == "browser.ended" for event in batch) and not await holds():
+                    if any(event.kind in ENDS for event in batch) and not await holds():
                         return
                 elif not await _within(BEAT_SECONDS, woken):
                     if not await holds():

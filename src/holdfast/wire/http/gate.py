@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -23,6 +22,7 @@ from holdfast.times import iso
 from holdfast.version import __version__
 from holdfast.wire.http.openapi import PATH as OPENAPI
 from holdfast.wire.http.openapi import with_document
+from holdfast.wire.http.origins import Origins, host_of
 from holdfast.wire.http.pages import Pages
 from holdfast.wire.http.rest import (
     BUSY_SECONDS,
@@ -69,11 +69,12 @@ def http_app(
     webhooks: Sequence[Webhook] = (),
     outage: FindOutage | None = None,
     pages: Sequence[Pages] = (),
+    origins: frozenset[str] = frozenset(),
 ) -> ASGIApp:
     """Build the whole HTTP application; `detached` gets the identity of a client whose stream ended."""
     open_routes = OPEN_ROUTES.union(webhook.path for webhook in webhooks)
     behind = behind_the_gate(wire, detached, rest, webhooks, outage)
-    return _CheckHost(_CheckKey(behind, keys, open_routes, pages), hosts)
+    return _CheckHost(_CheckKey(behind, keys, open_routes, pages), hosts, origins)
 
 
 def behind_the_gate(
@@ -142,17 +143,20 @@ async def _failed(request: Request, error: Exception) -> Response:
 class _CheckHost:
     """Refuses requests that a web page of another site could have made."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
         self._app = app
         self._hosts = hosts
+        self._origins = Origins(app, origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if _host_name(f"//{headers.get('host', '')}") not in self._hosts:
+            if host_of(f"//{headers.get('host', '')}") not in self._hosts:
                 return await refusal(421, "This host name is not served here.")(scope, receive, send)
+            if self._origins.allows(scope):
+                return await self._origins(scope, receive, send)
             origin = headers.get("origin")
-            if origin is not None and _host_name(origin) not in self._hosts:
+            if origin is not None and host_of(origin) not in self._hosts:
                 return await refusal(403, "This origin may not call Holdfast.")(scope, receive, send)
         return await self._app(scope, receive, send)
 
@@ -224,10 +228,3 @@ def allowed_hosts(host: str, extra: str) -> frozenset[str]:
     """Return the host names under which the port may be addressed."""
     names = {name.strip().lower() for name in extra.split(",") if name.strip()}
     return LOOPBACK_HOSTS | {host.lower()} | names
-
-
-def _host_name(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None

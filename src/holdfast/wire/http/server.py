@@ -16,6 +16,7 @@ from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http.connection import HttpConnection
 from holdfast.wire.http.gate import FindOutage, allowed_hosts, http_app
+from holdfast.wire.http.origins import allowed_origins
 from holdfast.wire.http.pages import Pages
 from holdfast.wire.http.rest import RestRoute
 from holdfast.wire.http.webhooks import Webhook
@@ -55,7 +56,8 @@ class Web:
     ) -> None:
         self._settings = settings
         hosts = allowed_hosts(settings.host, settings.allowed_hosts)
-        self._app = http_app(wire, keys, hosts, detached, rest, webhooks, outage, pages)
+        origins = allowed_origins(settings.origins)
+        self._app = http_app(wire, keys, hosts, detached, rest, webhooks, outage, pages, origins)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

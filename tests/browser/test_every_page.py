@@ -1,0 +1,125 @@
+"""What holds for every page, whichever there are: nobody is kept from using it, and nothing that is shown breaks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page
+from tests.browser.conftest import Opens, serious
+from tests.browser.hostile import TEXTS, told_with_hostile_texts
+from tests.browser.story import Story, told
+from tests.dashboard_pages import matches, patterns
+from tests.installation import Installation
+
+MOST_BYTES = 150_000
+ENOUGH = 150
+"""Addresses that are looked at to find one of every page."""
+UNREACHED: dict[str, str] = {}
+"""Pages that no link leads to, with an address of each."""
+
+
+def find_pages(page: Page, address: str) -> dict[str, str]:
+    """One address of every page, by its path, found by following links as a reader would."""
+    wanted = {pattern: UNREACHED.get(pattern, pattern) for pattern in patterns() if "{" not in pattern}
+    wanted |= UNREACHED
+    seen, queue = set(wanted.values()), list(wanted.values())
+    while queue and len(seen) < ENOUGH:
+        path = queue.pop(0)
+        answer = page.request.get(address + path, max_redirects=0)
+        if "text/html" not in answer.headers.get("content-type", ""):
+            wanted = {pattern: found for pattern, found in wanted.items() if found != path}  # a file to keep
+            continue
+        for link in re.findall(r'href="(/[^"]*)"', answer.text()):
+            target = link.replace("&amp;", "&")
+            pattern = next((one for one in patterns() if matches(one, urlsplit(target).path)), None)
+            if pattern is not None and pattern not in wanted and target not in seen:
+                kind = page.request.get(address + target).headers.get("content-type", "")
+                seen.add(target)
+                if "text/html" in kind:
+                    wanted[pattern] = target
+                    queue.append(target)
+    return wanted
+
+
+def hidden_width(page: Page) -> int:
+    """How much wider the page is than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def unreachable(page: Page) -> list[str]:
+    """Controls that Tab does not come to, however often it is pressed."""
+    count = page.evaluate(
+        """() => {
+          const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary";
+          const takesFocus = (one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0;
+          const open = [...document.querySelectorAll(controls)].filter(takesFocus);
+          window.left = new Set(open);
+          document.addEventListener("focusin", (event) => window.left.delete(event.target));
+          document.activeElement?.blur();
+          return open.length;
+        }"""
+    )
+    for _ in range(count + 60):
+        page.keyboard.press("Tab")
+        if page.evaluate("window.left.size") == 0:
+            break
+    left: list[str] = page.evaluate("[...window.left].map((one) => one.outerHTML.slice(0, 160))")
+    return left
+
+
+@pytest.fixture(scope="module")
+def story() -> Iterator[Story]:
+    """The story, told once for the tests of this file."""
+    with told() as story:
+        yield story
+
+
+def test_every_page_is_reached_by_a_link(story: Story, opens: Opens) -> None:
+    page = opens(story.holdfast)
+    found = find_pages(page, story.holdfast.address())
+    files = {pattern for pattern in patterns() if "/export/" in pattern or pattern.endswith((".csv", "/text"))}
+    assert set(patterns()) - set(found) - files == set()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nobody_is_kept_from_using_any_page(story: Story, opens: Opens, axe: str, theme: str) -> None:
+    page = opens(story.holdfast, color_scheme=theme)
+    problems = {}
+    for path in [*find_pages(page, story.holdfast.address()).values(), "/projects/nothing"]:
+        page.goto(story.holdfast.address() + path)
+        if found := serious(page, axe):
+            problems[path] = found
+    assert problems == {}
+
+
+def test_every_page_is_narrow_light_and_used_by_keyboard(story: Story, opens: Opens) -> None:
+    page = opens(story.holdfast, viewport={"width": 390, "height": 844})
+    address = story.holdfast.address()
+    for path in find_pages(page, address).values():
+        answer = page.goto(address + path)
+        assert answer is not None and answer.status == 200, path
+        assert len(answer.body()) <= MOST_BYTES, f"{path} has {len(answer.body())} bytes"
+        assert hidden_width(page) <= 0, f"{path} scrolls sideways by {hidden_width(page)} px"
+        assert unreachable(page) == [], path
+
+
+def test_every_page_shows_hostile_texts_as_text(embedded: Installation, opens: Opens, tmp_path: Path) -> None:
+    told_with_hostile_texts(embedded, tmp_path)
+    page = opens(embedded, viewport={"width": 1024, "height": 900})
+    address = embedded.address()
+    shown = ""
+    for path in find_pages(page, address).values():
+        answer = page.goto(address + path)
+        assert answer is not None and answer.status == 200, path
+        assert len(answer.body()) <= MOST_BYTES, f"{path} has {len(answer.body())} bytes"
+        assert page.evaluate("window.hacked") is None, path
+        assert page.locator("#content img, #content script, #content iframe, #content [onclick]").count() == 0, path
+        assert page.locator("footer").count() == 1, f"{path} is broken off"
+        assert hidden_width(page) <= 0, f"a long word makes {path} wider than the window"
+        shown += page.inner_text("body")
+    assert not re.search("[\0\x1b\u202e\ud800-\udfff]", shown)
+    assert TEXTS["markup"][:30] in shown
