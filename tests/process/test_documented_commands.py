@@ -224,14 +224,14 @@ CWD = {"docs/archive.md": "~"}
 """Where the commands of a document are run, if not in the project."""
 
 NEWCOMER = "tests/agents/test_newcomer.py"
-FIRST_MINUTE = "tests/agents/test_first_minute.py"
+PACKAGING = "tests/process/test_packaging.py"
 CURL = "tests/process/test_documented_commands.py"  # its last test
 ELSEWHERE: dict[str, str] = {
-    "uv tool ": FIRST_MINUTE,
-    "pipx ": FIRST_MINUTE,
-    "pip ": NEWCOMER,
+    "uv tool ": PACKAGING,
+    "pipx ": PACKAGING,
+    "pip ": PACKAGING,
     "git clone ": NEWCOMER,
-    "git pull && make install": NEWCOMER,
+    "git pull && make install": PACKAGING,
     "make install": NEWCOMER,
     "make uninstall": NEWCOMER,
     "make install EXTRAS=postgres,claude,telegram": "tests/agents/test_newcomer_phone.py",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import sys
 import tarfile
 from collections.abc import Callable
@@ -20,10 +22,8 @@ HAS_EXTRA = "import telegram"
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with what a build needs."""
     place = copy_of_source(tmp_path_factory.mktemp("source") / "holdfast")
-    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
     run("git", "init", "--quiet", "-b", "main", cwd=place)
-    run("git", "add", ".", cwd=place)
-    run("git", *identity, "commit", "--quiet", "-m", "All of it", cwd=place)
+    _commit(place)
     return place
 
 
@@ -82,6 +82,43 @@ def test_the_line_that_is_named_for_a_missing_part_adds_it_to_each_kind_of_insta
     line = run(python, "-c", LINE, env=env).strip()
     run(*shlex.split(line), cwd=tmp_path, env=env)
     run(python, "-c", HAS_EXTRA, env=env)
+
+
+@pytest.mark.early
+@pytest.mark.parametrize("way", ["uv", "pipx", "pip,", "a clone"])
+def test_the_documented_lines_install_upgrade_and_remove(way: str, tmp_path: Path) -> None:
+    lines = _documented(way)
+    source, next_one = (copy_of_source(tmp_path / name, name) for name in ("0.1.0", "0.2.0"))
+    shutil.copy(ROOT / "Makefile", source)
+    run("git", "init", "--quiet", "-b", "main", cwd=source)
+    _commit(source)
+    run("git", "clone", "--quiet", source, tmp_path / "clone")
+    bin_path = f"{tmp_path}/venv/bin:{tmp_path}/.local/bin:{Path(UV).parent}:{os.environ['PATH']}"
+    env = {"HOME": str(tmp_path), "PATH": bin_path, "PIPX_DEFAULT_PYTHON": sys.executable, **shared_caches()}
+    env |= {"UV_PYTHON": sys.executable, "XDG_DATA_HOME": str(tmp_path / ".local/share"), "VIRTUAL_ENV": ""}
+    env |= {"PIP_NO_INPUT": "1", "EXTRAS": "postgres"}
+    if way == "pip,":
+        run(sys.executable, "-m", "venv", "venv", cwd=tmp_path, env=env)
+    for line, version in zip(lines, ("0.1.0", "0.2.0", None), strict=True):
+        asked = line.replace("git+URL", f"git+file://{source}") + (" --yes" if line == "pip uninstall holdfast" else "")
+        run("sh", "-c", asked, cwd=tmp_path / "clone", env=env)
+        found = shutil.which("holdfast", path=f"{tmp_path}/venv/bin:{tmp_path}/.local/bin")
+        assert (found and run(found, "--version", env=env).strip()) == (version and f"holdfast {version}"), line
+        shutil.copy(next_one / "src/holdfast/version.py", source / "src/holdfast/version.py")
+        _commit(source)
+
+
+def _documented(way: str) -> list[str]:
+    """What docs/setup.md says for a way to install: the lines that install, upgrade and remove."""
+    rows = (ROOT / "docs/setup.md").read_text().split("## Installing")[1].splitlines()
+    (row,) = (row for row in rows if row.removeprefix("| ").removeprefix("[").startswith(way) and "Install" not in row)
+    return re.findall(r"`([^`]+)`", row)
+
+
+def _commit(source: Path) -> None:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    run("git", "add", ".", cwd=source)
+    run("git", *identity, "commit", "--quiet", "--allow-empty", "-m", "All of it", cwd=source)
 
 
 def _site(python: Path, env: dict[str, str]) -> Path:
