@@ -54,7 +54,7 @@ def test_no_line_on_the_screen_looks_like_one_of_ours(
     columns: int, filler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A terminal breaks a long line wherever it ends; what comes next would stand at the left."""
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((columns, 24)))
     terminal = io.StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdout", terminal)
