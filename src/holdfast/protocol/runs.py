@@ -16,6 +16,7 @@ from holdfast.text.quoting import in_quotes, quoted
 
 MAX_NAMED = 4
 MAX_STEP_CHARS = 500
+MAX_STEPS_CHARS = 380
 """Characters of a recovery step, which the project may have worded."""
 
 
@@ -202,10 +203,13 @@ class ActiveRun:
         return model.unmet_before_work(self.protocol, self.standing)
 
     def too_early(self, gate: Gate) -> str:
-        """Return what an agent is told that commits before a gate is met."""
+        """Return what an agent is told that commits before a gate is met: short enough that no quotation is cut."""
+        steps = recovery_steps(gate)
+        if len(steps) > MAX_STEPS_CHARS:
+            steps = f"1. {in_quotes(gate.recovery[0], MAX_STEPS_CHARS - 100)} (every step: get_blocked_reason)"
         return (
             f"A commit comes too early: {gate.name} of session {self.run.id} is not met."
-            f" Next: {recovery_steps(gate)} Then call validate_gate with phase {gate.name}."
+            f" Next: {steps} Then call validate_gate with phase {gate.name}."
         )
 
     def described(self, longest: int) -> str:
