@@ -15,6 +15,8 @@ import pytest
 from tests.installation import Installation
 from tests.process.agent import Agent
 
+from holdfast.version import __version__ as holdfast_version
+
 NEWER_RELAY = [sys.executable, "-P", "-m", "holdfast", "mcp"]
 
 
@@ -30,7 +32,8 @@ def _newer_copy(folder: Path) -> Path:
 
     package = Path(str(holdfast.__file__)).parent
     shutil.copytree(package, folder / "holdfast")  # with what is compiled: its sources have the same times here
-    (folder / "holdfast" / "version.py").write_text('__version__ = "99.1.0"\n')
+    version = folder / "holdfast" / "version.py"
+    version.write_text(version.read_text().replace(f'"{holdfast_version}"', '"99.1.0"'))
     return folder
 
 
