@@ -13,6 +13,7 @@ from bench.report import Effort, Progress, Row, compare
 from bench.served import Served
 from bench.workshop import scratch
 from holdfast.setup.hook_command import command
+from holdfast.setup.launcher import launcher_path, refresh
 
 TARGET = 1.5
 ROUNDS_PER_START = 5
@@ -65,10 +66,11 @@ def _before(command: str, project: Path, env: Mapping[str, str]) -> tuple[float,
 def hook(event: str, project: Path, env: Mapping[str, str], **more: object) -> tuple[float, bytes]:
     """Run a hook as Claude Code does; how long it took, and what it printed."""
     payload = {"session_id": "bench", "cwd": str(project), "hook_event_name": event, **more}
+    home = env["HOLDFAST_HOME"]
+    if not launcher_path(Path(home)).exists():
+        refresh(Path(home), takes_over=True)  # as `holdfast setup` does
     # Claude Code hands a hook's command to a shell.
-    return timed(
-        ("/bin/sh", "-c", command(event, home=env["HOLDFAST_HOME"])), json.dumps(payload).encode(), env, project
-    )
+    return timed(("/bin/sh", "-c", command(event, home=home)), json.dumps(payload).encode(), env, project)
 
 
 def timed(argv: Sequence[str], stdin: bytes, env: Mapping[str, str], cwd: Path) -> tuple[float, bytes]:
