@@ -24,6 +24,7 @@ from holdfast.bridge.service import Targets
 from holdfast.bridge.turn_state import TurnState, TurnStates
 from holdfast.bridge.wording import copy_heading, heading
 from holdfast.files.in_time import ProjectTooSlow, in_time
+from holdfast.identity.senders import teams_around
 from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import exists, mark_of
 from holdfast.store import Store, Tx, leases
@@ -444,21 +445,16 @@ def _target_at(cwd: str, teams: Iterable[Team]) -> str | None:
     Unless a team is to get its messages with hooks, it gets them only where all of these are: hooks that are there for
     something else could hand a message over, and never see its turn end.
     """
-    if not cwd.startswith("/"):
+    by_name = {team.name: team for team in teams}
+    names = teams_around(by_name, Path(cwd)) if cwd.startswith("/") else ()
+    if not names:
         return None
-    try:
-        here = Path(os.path.realpath(cwd))
-    except ValueError:  # no path can have such characters
-        return None
-    homes = {Path(os.path.realpath(team.project)): team for team in teams}
-    folders = [here, *here.parents]
-    project = next((folder for folder in folders if folder in homes), None)
-    if project is None:
-        return None
-    if homes[project].delivery is Delivery.HOOK:
-        return homes[project].name
-    inside = folders[: folders.index(project) + 1]
-    return homes[project].name if any(settings_of().hooks_installed(one, "bridge") for one in inside) else None
+    team = by_name[names[-1]]
+    if team.delivery is Delivery.HOOK:
+        return team.name
+    here, project = Path(os.path.realpath(cwd)), Path(os.path.realpath(team.project))
+    inside = (one for one in (here, *here.parents) if one.is_relative_to(project))
+    return team.name if any(settings_of().hooks_installed(one, "bridge") for one in inside) else None
 
 
 def _with_text(tx: Tx, message: Message | None) -> tuple[Message, str] | None:

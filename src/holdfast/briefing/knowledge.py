@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,7 +90,7 @@ class Knowledge:
 
     def to_json(self) -> str:
         """Serialize it, in ASCII."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(self, default=vars, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:

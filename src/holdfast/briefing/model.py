@@ -77,4 +77,4 @@ def joined(frame: str, items: Sequence[Item]) -> str:
 
 def size(text: str) -> int:
     """Return how many bytes a text has, even if it is not valid Unicode."""
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

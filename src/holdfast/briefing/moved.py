@@ -28,12 +28,13 @@ class FirstCommit:
     """Whether it is not in the store yet."""
 
 
-async def first_commit(store: Store, root: Root) -> FirstCommit | None:
-    """Return the first commit of a checkout without a remote; None for any other, which is known by its remote."""
+async def first_commit(root: Root, known: str | None) -> FirstCommit | None:
+    """Return the first commit of a checkout without a remote; None for any other, which is known by its remote.
+
+    `known` is the one in the store."""
     path = path_of(root.uri)
     if path is None or root.key is None or not root.key.startswith("worktrees:"):
         return None
-    known = await store.read(lambda tx: project_queries.first_commit(tx, root))
     if known is not None:
         return FirstCommit(known, is_new=False)
     return FirstCommit(await _ask_git(path) or UNKNOWN, is_new=True)

@@ -97,6 +97,8 @@ class Past:
     is_paused: bool = False
     looked_at: int = 0
     """How many sessions were considered."""
+    first_commit: str | None = None
+    """The project's first commit, if it is stored."""
 
     @property
     def main(self) -> Predecessor | None:
@@ -115,6 +117,7 @@ class _Known:
     folders: Folders
     is_paused: bool
     weighed: list[WeighedSession] | None
+    first_commit: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,7 @@ class Predecessors:
             weighed_at=weighed_at,
             is_paused=known.is_paused,
             looked_at=len(over),
+            first_commit=known.first_commit,
         )
 
     def _read(self, tx: Tx, roots: Sequence[Root], found: Folders) -> _Known:
@@ -223,7 +227,9 @@ class Predecessors:
         on_disk, is_paused = with_known(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
         is_behind = not is_paused and self._ledgers.is_behind(on_disk)
         weighed = None if is_behind else _weighed(tx, roots)
-        return _Known(tx.now(), list(sessions.values()), connected_agents(tx), on_disk, is_paused, weighed)
+        first_commit = project_queries.first_commit(tx, roots[0])
+        attached = connected_agents(tx)
+        return _Known(tx.now(), list(sessions.values()), attached, on_disk, is_paused, weighed, first_commit)
 
     async def dismiss(self, root: Root, session_id: str) -> str | None:
         """Stop telling a session's work as open; returns its id, or None if the project has no such session."""
@@ -263,7 +269,8 @@ class Predecessors:
     def _look_at(
         self, root: Root, folder: Path | None, asked: Sequence[_SessionLookup]
     ) -> tuple[list[Path], list[tuple[SessionDirectory, bool]]]:
-        near = self._ledgers.on_disk.folders_of(root, folder)
+        is_sought = self._shared is not None or any(one.transcripts == ANYWHERE for one in asked)
+        near = self._ledgers.on_disk.folders_of(root, folder) if is_sought else []
         places = []
         for one in asked:
             where = session_directory(root, one.directory, one.files, one.is_here)

@@ -249,13 +249,13 @@ class Briefings:
         self, session: StartedSession, audience: Audience, setting: BriefingSetting | None, covered: Covered
     ) -> Briefing | None:
         root, folder = session.root, Path(session.transcript).parent if session.transcript else None
-        past, told, commit = await asyncio.gather(
+        past, told = await asyncio.gather(
             self._predecessors.find(root, session.session_id, session.pid, folder),
             self._from_sources(audience, covered),
-            moved.first_commit(self._store, root),
         )
         if past.is_paused:
             return None
+        commit = await moved.first_commit(root, past.first_commit)
         main = past.main
         # A user who started again since the crash and did not continue is reminded of it, at less cost.
         is_fresh_crash = main is not None and main is past.newest and main.cut_off and bool(main.open)

@@ -85,6 +85,8 @@ class Unhooked:
         """Return a line for the user of an agent that starts, once."""
         if event.kind is not HookKind.STARTED or event.is_managed or event.is_subagent:
             return None
+        if not self._found and not self._missed.exists():  # the usual case, without a change of threads
+            return None
         return await asyncio.to_thread(self._told_once)
 
     def _told_once(self) -> HookAnswer | None:

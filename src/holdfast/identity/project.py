@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -96,7 +97,9 @@ def canonical_uri(text: str) -> str:
     return f"{parts.scheme}://{host}{path.rstrip('/')}"
 
 
+@lru_cache(1_000)
 def path_of(uri: str) -> Path | None:
+    """Return the directory that a root names; None if it is not a file URI. Cached: one hook asks twenty times."""
     if not uri.startswith("file://"):
         return None
     return Path(unquote(uri.removeprefix("file://"), errors="surrogateescape"))

@@ -165,7 +165,7 @@ _Place = tuple[int, int]
 
 def teams_around(teams: Mapping[str, HasProject], path: Path) -> tuple[str, ...]:
     """Return the teams whose project contains a directory, links resolved; of nested projects the nearest."""
-    return _around(_homes(teams), str(path))
+    return _around_any(teams, (str(path),))
 
 
 def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> tuple[str, ...]:

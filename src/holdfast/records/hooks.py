@@ -15,6 +15,8 @@ async def loss_notice(losses: LossNotices, event: HookEvent) -> HookAnswer | Non
     """Return the line for the user, not for the agent: no agent can restore lost data."""
     if event.kind is not HookKind.STARTED:
         return None
+    if not losses.exist:  # the usual case, without a change of threads
+        return None
     waiting = await asyncio.to_thread(losses.open)
     if not waiting:
         return None

@@ -59,6 +59,11 @@ class LossNotices:
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
+    @property
+    def exist(self) -> bool:
+        """Whether there is any notice, acknowledged or not."""
+        return self._path.exists()
+
     def all(self) -> list[LossNotice]:
         """Return every notice, oldest first."""
         try:

@@ -252,7 +252,9 @@ class Ledger:
         stored = json.loads(text)
         values = _known(cls, stored)
         for name, kind in _PARTS.items():
-            values[name] = [kind(**_known(kind, part)) for part in values.get(name, ())]
+            names = _names(kind)  # a ledger has hundreds of parts
+            parts = values.get(name, ())
+            values[name] = [kind(**(part if part.keys() <= names else _known(kind, part))) for part in parts]
         if values.get("git_start"):
             values["git_start"] = GitStart(**_known(GitStart, values["git_start"]))
         if values.get("git_view"):
@@ -289,11 +291,7 @@ def _names(kind: type[Any]) -> frozenset[str]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=_members, ensure_ascii=False, separators=(",", ":"))
-
-
-def _members(part: Any) -> dict[str, Any]:
-    return {one.name: getattr(part, one.name) for one in fields(part)}
+    return json.dumps(value, default=vars, ensure_ascii=False, separators=(",", ":"))
 
 
 def _size(text: str) -> int:
