@@ -137,9 +137,11 @@ class Runner:
         self._serving = True
         while True:
             self._wake.clear()
-            for claimed in await self._claim():
-                self.begin(claimed)
-            await self._end_unserved()
+            # Looked for first: while asks are claimed, one that is just being stored cannot be begun at once.
+            if waiting := await self._store.read(conversations.unclaimed):
+                for claimed in await self._claim():
+                    self.begin(claimed)
+            await self._end_unserved(waiting)
             await self.pool.trim(self.config.settings.max_processes)
             with contextlib.suppress(TimeoutError):
                 # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
@@ -160,9 +162,8 @@ class Runner:
         found = next((str(fault) for fault in self.config.errors if fault.team == whose), None)
         return "It is not in teams.json any more." if found is None else f"teams.json: {in_quotes(found, MOST_SAID)}"
 
-    async def _end_unserved(self) -> None:
-        """End waiting asks that no machine can run, with the reason."""
-        waiting = await self._store.read(conversations.unclaimed)
+    async def _end_unserved(self, waiting: Iterable[tuple[str, str]]) -> None:
+        """End those waiting asks, each given with its team, that no machine can run, with the reason."""
         reasons = {team: why for team in {team for _, team in waiting} if (why := self.why_not(team)) is not None}
         now = time.monotonic()
         if not self.config.readable:
