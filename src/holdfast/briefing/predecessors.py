@@ -223,13 +223,13 @@ class Predecessors:
 
     def _read(self, tx: Tx, roots: Sequence[Root], found: Folders) -> _Known:
         """Read all that is known in one transaction, without sessions to weigh if transcripts are to be read first."""
-        sessions = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, LOOKED_AT)}
+        sessions = agent_sessions.latest(tx, roots, LOOKED_AT)
         on_disk, is_paused = with_known(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
         is_behind = not is_paused and self._ledgers.is_behind(on_disk)
         weighed = None if is_behind else _weighed(tx, roots)
         first_commit = project_queries.first_commit(tx, roots[0])
         attached = connected_agents(tx)
-        return _Known(tx.now(), list(sessions.values()), attached, on_disk, is_paused, weighed, first_commit)
+        return _Known(tx.now(), sessions, attached, on_disk, is_paused, weighed, first_commit)
 
     async def dismiss(self, root: Root, session_id: str) -> str | None:
         """Stop telling a session's work as open; returns its id, or None if the project has no such session."""

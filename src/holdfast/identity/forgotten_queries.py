@@ -4,6 +4,7 @@ read again."""
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from holdfast.identity.project import Root
 from holdfast.store import Tx
@@ -27,10 +28,13 @@ def lift(tx: Tx, root: Root) -> None:
 
 def until(tx: Tx, root: Root) -> int:
     """Return when a project was last forgotten; 0 if never."""
-    sql = "SELECT at FROM forgotten_projects WHERE mark = :mark"
-    return max((row["at"] for mark in _marks(root) for row in tx.all(sql, mark=mark)), default=0)
+    by_uri, *by_key = _marks(root)
+    sql = "SELECT max(at) AS at FROM forgotten_projects WHERE mark IN (:uri, :key)"
+    row = tx.one(sql, uri=by_uri, key=by_key[0] if by_key else by_uri)
+    return row["at"] or 0 if row is not None else 0
 
 
+@lru_cache(1_000)
 def _marks(root: Root) -> list[str]:
     """Hash the project's URI and key, so that its name cannot be read here."""
     return [hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in (root.uri, root.key) if name]

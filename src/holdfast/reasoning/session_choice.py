@@ -34,6 +34,7 @@ class SessionChoice:
         self._connections = connections
         self._connection = connection
         self._root = root
+        self._roots_with_sessions: set[str] = set()
 
     def for_thought(self, session_id: str | None, auto_resume_ms: int) -> tuple[Session | None, Outcome]:
         """Choose the session of the next thought, locked for this transaction; None means a new one."""
@@ -156,13 +157,19 @@ class SessionChoice:
 
     def _with_sessions(self, root: Root) -> Root:
         """Return the root whose sessions count: the checkout's top where a directory of it has none."""
-        if root.top is None or queries.root_has_sessions(self._tx, root.uri):
+        if root.top is None or self._root_has_sessions(root):
             return root
         return root if queries.project_has_sessions(self._tx, root.key or "") else root.top
 
     def _goes_by_project(self, root: Root) -> bool:
         """Return whether sessions of the same project elsewhere count: only if this root has none at all."""
-        return root.key is not None and not queries.root_has_sessions(self._tx, root.uri)
+        return root.key is not None and not self._root_has_sessions(root)
+
+    def _root_has_sessions(self, root: Root) -> bool:
+        """Return whether sessions of this very root exist; what is found stays true in this transaction."""
+        if root.uri not in self._roots_with_sessions and queries.root_has_sessions(self._tx, root.uri):
+            self._roots_with_sessions.add(root.uri)
+        return root.uri in self._roots_with_sessions
 
 
 def require(tx: Tx, session_id: str) -> Session:

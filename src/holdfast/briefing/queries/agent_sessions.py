@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, RootSource
 from holdfast.lazy_dataclass import dataclass
-from holdfast.store import Tx, leases
+from holdfast.store import Row, Tx, leases
 
 NAMES = (
     *("session_id", "root", "project_key", "machine", "pid", "pid_mark", "transcript", "source"),
@@ -118,14 +118,25 @@ def of(tx: Tx, session_id: str) -> AgentSession | None:
     return AgentSession(**row) if row else None
 
 
-def latest(tx: Tx, root: Root, limit: int) -> list[AgentSession]:
-    """Return the sessions seen last in a project, under any of its roots, the latest first."""
-    sessions: dict[str, AgentSession] = {}
-    for column, value in (("root", root.uri), ("project_key", root.key)):
-        sql = f"SELECT {COLUMNS} FROM agent_sessions WHERE {column} = :value ORDER BY seen_at DESC LIMIT :limit"
-        if value is not None:
-            sessions |= {row["session_id"]: AgentSession(**row) for row in tx.all(sql, value=value, limit=limit)}
-    return sorted(sessions.values(), key=lambda one: one.seen_at, reverse=True)[:limit]
+def latest(tx: Tx, roots: Sequence[Root], limit: int) -> list[AgentSession]:
+    """Return the sessions seen last in each of some projects, under any of its roots, the latest first."""
+    rows = all_near(tx, COLUMNS, "agent_sessions", roots, "", "seen_at", limit)
+    sessions = {row["session_id"]: AgentSession(**row) for row in rows}
+    return sorted(sessions.values(), key=lambda one: one.seen_at, reverse=True)
+
+
+def all_near(
+    tx: Tx, columns: str, table: str, roots: Sequence[Root], condition: str, newest_by: str, limit: int
+) -> list[Row]:
+    """Return the newest rows of each root and each project key, some twice; one statement, each part by its index."""
+    names = [(f"root{at}", "root", root.uri) for at, root in enumerate(roots)]
+    names += [(f"key{at}", "project_key", root.key) for at, root in enumerate(roots) if root.key is not None]
+    parts = (
+        f"SELECT * FROM (SELECT {columns} FROM {table} WHERE {column} = :{name}{condition}"
+        f" ORDER BY {newest_by} DESC LIMIT :limit) AS {name}"
+        for name, column, _ in names
+    )
+    return tx.all(" UNION ALL ".join(parts), limit=limit, **{name: value for name, _, value in names})
 
 
 def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
@@ -66,10 +67,16 @@ def weighed(tx: Tx, roots: Sequence[Root], most_latest: int, most_unsettled: int
     return sorted(people, key=lambda one: (-one.ledger.last_at, ids.index(one.id)))
 
 
+@lru_cache(maxsize=32)
+def _ledger(content: str) -> Ledger:
+    """Parse a ledger that is only read. Cached: every agent that starts in a project weighs the same ones."""
+    return Ledger.from_json(content)
+
+
 def _weighed(row: Row) -> WeighedSession:
     seen = {name: row[name] for name in agent_sessions.NAMES}
     return WeighedSession(
-        Ledger.from_json(row["content"]),
+        _ledger(row["content"]),
         str(row["ledger_root"]),
         str(row["ledger_machine"]),
         Settled(row["settled"]) if row["settled_at"] is not None else None,
@@ -114,15 +121,6 @@ def dismiss(tx: Tx, roots: Sequence[Root], name: str) -> str | None:
 
 def latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str = "") -> list[str]:
     """Return the ids of a project's sessions that a condition holds for, the latest first."""
-    times: dict[str, int] = {}
-    for root in roots:
-        for column, value in (("root", root.uri), ("project_key", root.key)):
-            if value is not None:
-                rows = tx.all(
-                    f"SELECT session_id, last_at FROM ledgers WHERE {column} = :value{condition}"  # noqa: S608
-                    " ORDER BY last_at DESC LIMIT :limit",
-                    value=value,
-                    limit=limit,
-                )
-                times.update({str(row["session_id"]): int(row["last_at"]) for row in rows})
+    rows = agent_sessions.all_near(tx, "session_id, last_at", "ledgers", roots, condition, "last_at", limit)
+    times = {str(row["session_id"]): int(row["last_at"]) for row in rows}
     return sorted(times, key=lambda one: (-times[one], one))[:limit]
