@@ -96,7 +96,7 @@ class Maintenance:
         try:
             turn = await self._runner.turn(slot, SUMMARISE)
             if turn.is_error or not turn.text.strip():
-                raise AgentFailed("The conversation could be neither compacted nor summed up.")
+                raise AgentFailed("The conversation could be neither compacted nor summarised.")
             session_id = random_id()
             await self._store.write(
                 lambda tx: conversations.begin_afresh(tx, conversation.id, session_id, turn.text[:20_000])

@@ -462,7 +462,7 @@ class Teams:
 
         def write(tx: Tx) -> Conversation:
             before = _idle(tx, _existing(tx, from_team, to_team, thread))
-            queries.leave_session(tx, before.id, tx.new_id(), "The conversation was begun afresh.")
+            queries.leave_session(tx, before.id, tx.new_id(), "The conversation was reset.")
             return _existing(tx, from_team, to_team, thread)
 
         try:
