@@ -128,7 +128,7 @@ class App:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is under way that goes on without a connected caller."""
+        """Whether work is under way that does not need a connected caller."""
         return any(one.life.is_busy() for one in self.capabilities)
 
     async def start(self) -> None:

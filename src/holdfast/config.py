@@ -48,7 +48,7 @@ class Settings:
     daily_backup: bool = True
     """HOLDFAST_DAILY_BACKUP: on, or off: the embedded store is not backed up by itself."""
     connection_life_ms: int = DAY_MS
-    """HOLDFAST_CONNECTION_LIFE: how long a connection can be taken up again after it was last heard of (24h)."""
+    """HOLDFAST_CONNECTION_LIFE: how long after its last activity a connection can be reconnected to (24h)."""
     session_secret: str | None = None
     """MCP_SESSION_SECRET: signs reconnect tokens; without it a key is made once and kept."""
     reconnect_minutes: int = 15

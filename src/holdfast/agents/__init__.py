@@ -128,7 +128,7 @@ class AgentSession(Protocol):
         ...
 
     async def is_overtaken(self) -> bool:
-        """Return whether somebody else has written to the conversation, or has it open: then it is to be reopened."""
+        """Return whether somebody else has written to the conversation, or has it open, so that it must be reopened."""
         ...
 
     async def send(self, text: str, on_event: OnEvent) -> Turn:
@@ -304,7 +304,7 @@ class TranscriptsPart(Protocol):
         ...
 
     async def copy_from_store(self, store: Store, session_id: str, folder: Path) -> bool:
-        """Continue or create a session's file from the store's copy; False if it has none or both went on differently.
+        """Continue or create a session's file from the store's copy; False if it has none or the two have diverged.
 
         The caller holds the session's lock."""
         ...

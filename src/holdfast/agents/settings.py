@@ -41,7 +41,7 @@ class Allow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetupRequest:
-    """For whom and where an agent is to be set up."""
+    """For whom and where to set up an agent."""
 
     scope: Scope
     project: Path

@@ -13,7 +13,7 @@ from holdfast.lazy_dataclass import dataclass
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 AWAY_PAUSE_S = 5.0
-"""The longest pause while the database is down, so that work goes on soon after it is back."""
+"""The longest pause while the database is down, so that work resumes soon after it is back."""
 
 logger = logging.getLogger(__name__)
 

@@ -70,7 +70,7 @@ class OfferedSession:
 
 
 class Reasoning:
-    """Records thoughts in the session they belong to, and brings sessions back; the only door to reasoning."""
+    """Records thoughts in the session they belong to, and recovers sessions; the entry point for other packages."""
 
     def __init__(
         self,

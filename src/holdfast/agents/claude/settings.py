@@ -27,7 +27,7 @@ from holdfast.setup.json_file import (
 LOCAL = ".claude/settings.local.json"
 SHARED = ".claude/settings.json"
 TIMEOUT_S = 10
-"""Seconds after which Claude Code goes on without a hook; the hook client itself gives up before."""
+"""Seconds after which Claude Code continues without a hook's answer; the hook client gives up before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Hook:
 
 
 CONVERSATION = (Hook("SessionStart"), Hook("UserPromptSubmit"))
-"""A conversation begins, goes on after a compaction, gets a prompt."""
+"""A conversation begins, continues after a compaction, gets a prompt."""
 TOOLS = (Hook("PreToolUse", "Bash"), Hook("PostToolUse", "Read|Bash|mcp__.*"), Hook("Stop"))
 """What an agent does and when it stops: only where a project asked for it."""
 TURNS = (Hook("PreToolUse"), Hook("PostToolUse"), Hook("Stop"), Hook("SessionEnd"))

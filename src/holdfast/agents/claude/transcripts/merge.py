@@ -40,7 +40,7 @@ class Line:
 
     @property
     def parent(self) -> str | None:
-        """The id of the line that it goes on from."""
+        """The id of the line that it continues."""
         return None if self.entry is None else _text(self.entry, "parentUuid")
 
     @property
@@ -96,7 +96,7 @@ def _keyed(parsed: Iterable[tuple[str, Entry | None]]) -> list[Line]:
 
 
 def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
-    """Return one transcript of two copies. Where both went on differently, the earlier continuation comes first."""
+    """Merge two copies into one transcript. If they have diverged, the earlier continuation comes first."""
     at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
     in_copy = {line.key for line in copy}
     merged: dict[str, Line] = {}
