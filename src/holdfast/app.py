@@ -94,7 +94,7 @@ class App:
         raise LookupError(f"No capability has a {kind.__name__}.")
 
     def prepare(self) -> None:
-        """Import and make what is still missing. Takes a moment, and is called by one thread alone."""
+        """Import and create what is still missing. Takes a moment, and is called by one thread only."""
         for one in self.capabilities:
             one.life.prepare()
 

@@ -1,4 +1,4 @@
-"""Settings: from the command line, else from the environment, else what suits one person on one machine."""
+"""Settings: from the command line, the environment, or defaults that suit one person on one machine."""
 
 from __future__ import annotations
 
@@ -54,9 +54,8 @@ class Settings:
     reconnect_minutes: int = 15
     """MCP_RECONNECT_TOKEN_EXPIRY: how many minutes a reconnect token is good for."""
     test_clock: Path | None = None
-    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long.
-
-    A second number is a leap: it is added to the wall clock alone."""
+    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of long waits.
+    A second number is a leap: it is added to the wall clock only."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
     telegram_token: str | None = field(default=None, repr=False)

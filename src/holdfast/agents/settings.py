@@ -179,7 +179,7 @@ class SettingsPart(ABC):
         """Return the servers of Holdfast that it starts in a project; raises SettingsUnusable."""
 
     def register_server(self, request: SetupRequest) -> Step | None:
-        """Return the step that registers the MCP server alone; None if it is only registered with all the rest."""
+        """Return the step that registers only the MCP server; None if that is not possible without the rest."""
         return None
 
     def unregister_server(self, request: SetupRequest) -> Step | None:

@@ -100,7 +100,7 @@ class Past:
 
     @property
     def main(self) -> Predecessor | None:
-        """The session whose work is told in full: the newest that is unfinished, else the newest."""
+        """The session whose work is described in full: the newest unfinished one, or else the newest."""
         return self.unfinished[0] if self.unfinished else self.newest
 
 

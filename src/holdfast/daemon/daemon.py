@@ -179,7 +179,7 @@ class Daemon:
             if started is not None:
                 started(self)
             await self._stop.wait()
-            socket.stop_listening()  # else the relays that are sent away would be back at once
+            socket.stop_listening()  # otherwise the disconnected relays would be back at once
             # Nothing comes to its end without the store; the relays repeat it with the next daemon.
             app.stopping()
             await self._finish_work(STOP_SECONDS if await readiness().outage() is None else 0.0)
@@ -192,7 +192,7 @@ class Daemon:
             if self._lock.still_ours() and (notice := await file.leave_behind()):
                 self.stop(notice, restart=True)
             if store.outage is None:
-                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # then it is just written later
                     await asyncio.wait_for(app.leave(), STOP_SECONDS)
             await store.close()
 
@@ -239,7 +239,7 @@ class Daemon:
             self.stop("its data directory was removed")
             return
         if socket.is_missing:
-            place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
+            place.socket_place(str(self.settings.home))  # recreates its folder if that is gone too
             await socket.put_back()
             logger.warning("the socket was removed; it was put back")
         if notice := await file.look_after():

@@ -62,7 +62,7 @@ class Supervisor:
                 if time.monotonic() - began > LONGEST_PAUSE_S:
                     pause = FIRST_PAUSE_S  # it had worked well
                 pause = min(pause, AWAY_PAUSE_S) if away else pause
-                trace = None if away else error  # where the store was called from explains nothing
+                trace = None if away else error  # a traceback into the store would explain nothing
                 logger.error("background loop %r failed; again in %.0f s: %s", state.name, pause, error, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)

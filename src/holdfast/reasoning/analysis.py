@@ -1,4 +1,4 @@
-"""Analysis: how a session went, from its steps alone: counts, revisions, the shape of its branches, its pace."""
+"""Analysis: how a session went, from its steps only: counts, revisions, the shape of its branches, its pace."""
 
 from __future__ import annotations
 

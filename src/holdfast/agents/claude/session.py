@@ -161,7 +161,7 @@ class ClaudeSession:
             try:
                 await self._client.interrupt()
             except Exception as error:
-                if self.alive:  # else the turn has ended already, with AgentDied
+                if self.alive:  # otherwise the turn has already ended, with AgentDied
                     raise AgentError(f"Claude Code did not take the interrupt: {error}") from error
 
     async def close(self) -> None:

@@ -158,7 +158,7 @@ def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
 
 
 def _with_ours(groups: list[Any], hook: Hook, handler: dict[str, Any]) -> list[Any]:
-    """Put our handler where ours was, so that the order of hooks stays; else after all others."""
+    """Put our handler where ours was, so that the order of hooks stays, or else after all others."""
     result: list[Any] = []
     placed = False
     for group in groups:

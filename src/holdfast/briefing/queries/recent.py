@@ -38,7 +38,7 @@ class Recovery:
 
 
 def ledgers(tx: Tx, since: int, limit: int) -> list[RecentLedger]:
-    """Return where the ledgers belong that something was added to since a time, the latest first."""
+    """Return the ledgers that have grown since a time, the latest first."""
     rows = tx.all(
         "SELECT session_id, root, project_key, last_at, updated_at, settled_at FROM ledgers"
         " WHERE last_at >= :since ORDER BY last_at DESC LIMIT :limit",

@@ -16,7 +16,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
-"""Entries that the agent writes to its own file alone and not to the store; a conversation resumes without them."""
+"""Entries that the agent writes only to its own file, not to the store; a conversation resumes without them."""
 
 
 @dataclass(frozen=True, slots=True)
