@@ -94,7 +94,7 @@ class App:
         raise LookupError(f"No capability has a {kind.__name__}.")
 
     def prepare(self) -> None:
-        """Import and make what is still missing. Takes a moment, and is called by one thread alone."""
+        """Import and create what is still missing. Takes a moment, and is called by one thread only."""
         for one in self.capabilities:
             one.life.prepare()
 
@@ -128,7 +128,7 @@ class App:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is under way that goes on without a connected caller."""
+        """Whether work is under way that does not need a connected caller."""
         return any(one.life.is_busy() for one in self.capabilities)
 
     async def start(self) -> None:

@@ -117,7 +117,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """A session that was taken up again, and its next token."""
+    """A session that was reconnected, and its next token."""
 
     success: bool
     message: str

@@ -1,4 +1,4 @@
-"""Settings: from the command line, else from the environment, else what suits one person on one machine."""
+"""Settings: from the command line, the environment, or defaults that suit one person on one machine."""
 
 from __future__ import annotations
 
@@ -48,15 +48,14 @@ class Settings:
     daily_backup: bool = True
     """HOLDFAST_DAILY_BACKUP: on, or off: the embedded store is not backed up by itself."""
     connection_life_ms: int = DAY_MS
-    """HOLDFAST_CONNECTION_LIFE: how long a connection can be taken up again after it was last heard of (24h)."""
+    """HOLDFAST_CONNECTION_LIFE: how long after its last activity a connection can be reconnected to (24h)."""
     session_secret: str | None = None
     """MCP_SESSION_SECRET: signs reconnect tokens; without it a key is made once and kept."""
     reconnect_minutes: int = 15
     """MCP_RECONNECT_TOKEN_EXPIRY: how many minutes a reconnect token is good for."""
     test_clock: Path | None = None
-    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long.
-
-    A second number is a leap: it is added to the wall clock alone."""
+    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of long waits.
+    A second number is a leap: it is added to the wall clock only."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
     telegram_token: str | None = field(default=None, repr=False)

@@ -79,7 +79,7 @@ class Turn:
     num_turns: int = 1
     """Requests to the model."""
     cost_usd: float | None = None
-    """Of this turn alone; None if the agent does not say."""
+    """Of this turn only; None if the agent does not say."""
     input_tokens: int = 0
     """Of the whole turn, cached ones included."""
     output_tokens: int = 0
@@ -128,7 +128,7 @@ class AgentSession(Protocol):
         ...
 
     async def is_overtaken(self) -> bool:
-        """Return whether somebody else has written to the conversation, or has it open: then it is to be reopened."""
+        """Return whether somebody else has written to the conversation, or has it open, so that it must be reopened."""
         ...
 
     async def send(self, text: str, on_event: OnEvent) -> Turn:
@@ -152,7 +152,7 @@ class Lack(StrEnum):
     """What an agent cannot do; a call that needs it raises PartMissing."""
 
     GIVEN_IDS = "given ids"
-    """It chooses the ids of its conversations itself; this alone raises nothing."""
+    """It chooses the ids of its conversations itself; the only one that raises nothing."""
     FORK = "fork"
     COMPACT = "compact"
     LIST = "list"
@@ -296,7 +296,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def config_of(self, transcript: Path) -> Path | None:
-        """Return the configuration directory that a transcript lies in, where its path tells."""
+        """Return the configuration directory that a transcript is in, if its path tells."""
         ...
 
     async def copy_to_store(self, store: Store, session_id: str, transcript: Path) -> None:
@@ -304,7 +304,7 @@ class TranscriptsPart(Protocol):
         ...
 
     async def copy_from_store(self, store: Store, session_id: str, folder: Path) -> bool:
-        """Continue or create a session's file from the store's copy; False if it has none or both went on differently.
+        """Continue or create a session's file from the store's copy; False if it has none or the two have diverged.
 
         The caller holds the session's lock."""
         ...

@@ -1,4 +1,4 @@
-"""Agents that Holdfast knows by their settings alone: which file names their MCP servers, and in which form."""
+"""Agents of which Holdfast only knows the settings: which file names their MCP servers, and in which form."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class HookKind(StrEnum):
     """What happened in the agent."""
 
     STARTED = "started"
-    """A conversation began, or goes on in a new process or after a compaction."""
+    """A conversation began, or continues in a new process or after a compaction."""
     PROMPTED = "prompted"
     BEFORE_TOOL = "before_tool"
     AFTER_TOOL = "after_tool"

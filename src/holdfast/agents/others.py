@@ -1,4 +1,4 @@
-"""Agents that Holdfast knows by their settings alone. `file_settings.py`, imported late, describes their files."""
+"""Agents of which Holdfast only knows the settings. `file_settings.py`, imported late, describes their files."""
 
 from __future__ import annotations
 

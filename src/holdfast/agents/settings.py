@@ -41,7 +41,7 @@ class Allow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetupRequest:
-    """For whom and where an agent is to be set up."""
+    """For whom and where to set up an agent."""
 
     scope: Scope
     project: Path
@@ -179,7 +179,7 @@ class SettingsPart(ABC):
         """Return the servers of Holdfast that it starts in a project; raises SettingsUnusable."""
 
     def register_server(self, request: SetupRequest) -> Step | None:
-        """Return the step that registers the MCP server alone; None if it is only registered with all the rest."""
+        """Return the step that registers only the MCP server; None if that is not possible without the rest."""
         return None
 
     def unregister_server(self, request: SetupRequest) -> Step | None:

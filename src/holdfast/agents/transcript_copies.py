@@ -16,7 +16,7 @@ MAIN = ""
 """The part that is the conversation itself; its subagents have others."""
 
 Parts = Mapping[str, Callable[[], Iterable[bytes]]]
-"""A conversation from elsewhere: the lines of each part, read anew with each call."""
+"""A conversation from elsewhere: the lines of each part, read again at each call."""
 
 
 class TranscriptTooLarge(AgentError):
@@ -29,7 +29,7 @@ class Relation(StrEnum):
     NEW = "new"
     """There is none here."""
     AHEAD = "ahead"
-    """It goes on from the one here."""
+    """It continues the one here."""
     KNOWN = "known"
     """The one here is as long or longer."""
     FORKED = "forked"

@@ -80,7 +80,7 @@ class TodoItem:
 
 @dataclass(frozen=True, slots=True)
 class TodosWritten:
-    """The whole list of todos was written anew."""
+    """The whole list of todos was rewritten."""
 
     todos: tuple[TodoItem, ...]
 
@@ -168,7 +168,7 @@ class Read:
 
     position: Position
     anew: bool
-    """The file was replaced or never read before: nothing known of it counts any more."""
+    """The file was replaced or never read before: discard what was known about it."""
 
 
 @dataclass(frozen=True, slots=True)

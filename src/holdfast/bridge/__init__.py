@@ -1,1 +1,1 @@
-"""Bridge: a durable queue per target, restarts noticed, tasks resumed."""
+"""The bridge: a durable queue per target, restart detection, resumable tasks."""

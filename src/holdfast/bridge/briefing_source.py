@@ -1,4 +1,4 @@
-"""What an agent of a project said it works on, and what waits in its queue where it is a target's."""
+"""The tasks that agents of a project saved, and the messages waiting in its queue if it is a target's."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def capability(
         return QueueChanges(store, teams.targets)
 
     def served(target: str) -> bool:
-        """Whether a message is taken soon: an agent is at work, or a turn can be run."""
+        """Return whether a message will be taken soon: an agent is at work, or a turn can be run."""
         team = teams.targets().get(target)
         can_run = team is not None and team.delivery is not Delivery.HOOK and teams.can_run(team)
         return can_run or hooks.attended(target)

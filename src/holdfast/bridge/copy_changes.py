@@ -17,10 +17,10 @@ MAX_COMMAND = 120
 
 
 def changes(copied: Path, project: Path, session_id: str, since: int) -> str | None:
-    """Tell which files a copy changed and which commands it ran in a project since a time; None for neither.
+    """Describe which files a copy changed and which commands it ran in a project since a time; None if neither.
 
-    The transcript that was copied may lie in another folder: its agent may be at work below the project. What was done
-    before the copy was made is not told.
+    The transcript that was copied may lie in another folder: its agent may be at work below the project.
+    What was done before the copy was made is left out.
     """
     calls: dict[str, Called] = {}
     done: dict[str, Called] = {}

@@ -1,4 +1,4 @@
-"""What becomes of a message that a live agent gets with its hooks: each a function of a transaction."""
+"""The life of a message that an agent gets through its hooks: each step a function of a transaction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def holder(session: str) -> str:
 
 
 def held(tx: Tx, target: str, session: str) -> list[Message]:
-    """The messages of a session that end with its turn: those delivered by a hook, and every STOP."""
+    """Return the messages of a session that end with its turn: those delivered by a hook, and every STOP."""
     mine = queue.leased(tx, target, holder(session))
     return [message for message in mine if message.way == _HOOK or message.priority == Priority.STOP]
 
@@ -52,7 +52,7 @@ def end_turn(tx: Tx, messages: Iterable[Message], said: str, *, halted: bool = F
 
 
 def interrupt_turn(tx: Tx, messages: Iterable[Message], seen: Collection[str], why: str) -> None:
-    """Requeue what was seen in a turn that broke off, unless a STOP was the reason."""
+    """Requeue what was delivered in a turn that was interrupted, unless a STOP was the reason."""
     over = [message for message in messages if message.id in seen]
     if any(message.priority == Priority.STOP for message in over):
         end_turn(tx, over, why)
@@ -62,7 +62,7 @@ def interrupt_turn(tx: Tx, messages: Iterable[Message], seen: Collection[str], w
 
 
 def leave(tx: Tx, target: str, session: str) -> None:
-    """Requeue the messages of a session that ended; a STOP is done by that."""
+    """Requeue the messages of a session that ended; its STOP is thereby done."""
     tx.lock(f"bridge:{target}")
     for message in queue.leased(tx, target, holder(session)):
         if message.priority == Priority.STOP:
@@ -72,7 +72,7 @@ def leave(tx: Tx, target: str, session: str) -> None:
 
 
 def end_stops(tx: Tx, target: str, session: str | None, why: str, *, last_seq: int) -> Message | None:
-    """End the STOPs that wait, up to a place in the queue, and those that a session has; returns the last of them."""
+    """End the waiting STOPs up to a queue position, and those that a session has; return the last of them."""
     mine = queue.leased(tx, target, holder(session)) if session else []
     ended = [message for message in mine if message.priority == Priority.STOP]
     for stop in ended:
@@ -94,7 +94,7 @@ def stop_for(tx: Tx, target: str, session: str) -> Message | None:
 
 
 def cuts_in(tx: Tx, target: str) -> bool:
-    """Whether a message is waiting that an agent gets in the middle of its turn."""
+    """Return whether a message is waiting that may be delivered in the middle of a turn."""
     first = _first(tx, target)
     if first is None or first.priority == Priority.NORMAL:
         return False
@@ -112,7 +112,7 @@ def prolong(tx: Tx, sessions: Iterable[str]) -> None:
 
 
 def text_of(tx: Tx, message: Message, beside: int = 0) -> str:
-    """Return a message as a hook delivers it, beside so many characters of something else."""
+    """Return a message as a hook delivers it, if that many characters are already taken."""
     shown, longest = message, LONGEST_TEXT - beside
     if len(message.text) > longest:
         more = f"… [cut after {longest} of {len(message.text)} characters: take_message gives it whole]"
@@ -121,12 +121,12 @@ def text_of(tx: Tx, message: Message, beside: int = 0) -> str:
 
 
 def resuming(task: Task, old: str | None) -> str:
-    """Tell a new incarnation of the task, within what it can carry."""
+    """Tell a new incarnation about the task, within the length limit."""
     return clipped(resumption(task, old, task.decision), LONGEST_OPENING - 50)
 
 
 def opening(tx: Tx, target: str, session: str, source: str, restart: Restart | None) -> str | None:
-    """Tell an agent whose session starts or continues of its task and of waiting messages."""
+    """Tell an agent whose session starts or continues about its task and waiting messages."""
     told: list[str] = []
     task = tasks.of_target(tx, target) if restart else None
     if restart is not None and task is not None:

@@ -1,6 +1,6 @@
-"""What the bridge does when an agent's hook calls: it notices a restart, hands over what waits, and holds a STOP.
+"""What the bridge does on an agent's hook: detect a restart, deliver waiting messages, enforce a STOP.
 
-What no hook tells, that a turn was interrupted or that an agent is idle, is read from its transcript.
+What no hook reports, such as an interrupted turn or an idle agent, is read from the transcript.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _HOLDFAST = re.compile(r"(?:.*_)?holdfast")
 
 @dataclass(slots=True)
 class HookSession:
-    """What is remembered of a session that calls its hooks. It ends with the daemon, and nothing depends on it."""
+    """What is remembered about a session that calls its hooks. It is lost with the daemon, which does no harm."""
 
     id: str
     target: str
@@ -64,18 +64,18 @@ class HookSession:
     """The session that was alive when this one began."""
     blocks: int = 0
     halted: str | None = None
-    """The STOP of the turn under way, also after the agent finished it."""
+    """The STOP of the turn under way, even after the agent finished the message."""
     outlived: str | None = None
-    """The STOP that ended the last turn: subagents in the background may go on after their agent."""
+    """The STOP that ended the last turn: subagents in the background may outlive it."""
     in_turn: bool | None = None
     """Whether a turn is under way; None until an event shows it."""
     transcript: str = ""
     process: tuple[int, str | None] | None = None
-    """The agent's process and the mark of its start; None where this machine does not show it."""
+    """The agent's process and its start time; None if this machine does not show it."""
 
 
 class BridgeHooks:
-    """Answers hooks of agents in a target's project, except of those that Holdfast runs itself."""
+    """Answers hooks of agents in a target's project, except those that Holdfast runs itself."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class BridgeHooks:
             return None
         try:
             return await in_time(self._turns.read, transcript)
-        except ProjectTooSlow:  # what cannot be read now says nothing
+        except ProjectTooSlow:  # what cannot be read now proves nothing
             return None
 
     async def _end_interrupted(self, session_id: str) -> None:
@@ -219,7 +219,7 @@ class BridgeHooks:
 
         if not any(map(self._may_be_in_turn, here.values())) and (text := await self._store.write(write)):
             for session in here.values():
-                # A turn that goes on nevertheless, as a background subagent's does, is halted until the next prompt.
+                # A turn that continues anyway, such as a background subagent's, is halted until the next prompt.
                 if not session.in_turn:
                     session.halted = session.outlived = text
 
@@ -279,7 +279,7 @@ class BridgeHooks:
             # The agent's own commands may not call its model at all.
             if event.is_command:
                 return told, None
-            if copied and incarnations.incarnation(tx, session.target) == session.id:  # another's was not copied
+            if copied and incarnations.incarnation(tx, session.target) == session.id:  # another agent's was not copied
                 told += idle.tell(tx, session.target, known_already)
             message = missed or hook_delivery.hand_over(tx, session.target, session.id)
             told += [hook_delivery.text_of(tx, message, sum(map(len, told)))] if message else []
@@ -433,17 +433,17 @@ class _Look:
 
     held: bool
     seen: frozenset[str]
-    """The messages of those that reached the agent."""
+    """Those of the messages that reached the agent."""
     waits: bool
     last_seq: int
     """The number of the last message that had been sent by then."""
 
 
 def _target_at(cwd: str, teams: Iterable[Team]) -> str | None:
-    """Find the target whose project contains a directory; of nested projects the nearest.
+    """Find the target whose project contains a directory; for nested projects, the nearest.
 
-    Unless a team is to get its messages with hooks, it gets them only where all of these are: hooks that are there for
-    something else could hand a message over, and never see its turn end.
+    Unless a team's delivery is "hook", it gets messages through hooks only if all of the bridge's hooks are installed:
+    with only some of them, a message could be delivered and the end of its turn never seen.
     """
     by_name = {team.name: team for team in teams}
     names = teams_around(by_name, Path(cwd)) if cwd.startswith("/") else ()

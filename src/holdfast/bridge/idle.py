@@ -1,4 +1,4 @@
-"""An agent that is idle at its terminal gets no hook: its owner is asked whether a copy of it is to answer.
+"""An agent that is idle at its terminal calls no hook: its owner is asked whether a copy of it may answer.
 
 Each is a function of a transaction.
 """
@@ -21,7 +21,7 @@ ANSWERS = {
 
 
 def ask(tx: Tx, target: str, session_id: str, seconds: int, *, in_chat: bool = True) -> None:
-    """Ask the owner once for each time that a session is idle while messages wait; without a chat, name commands."""
+    """Ask the owner, once each time a session is idle while messages wait; without a chat, name the commands."""
     tx.lock(f"bridge:{target}")
     known, waiting = idle.state(tx, target), queue.waiting(tx, target)
     is_asked = known is not None and known.decision != IdleDecision.OVER
@@ -40,7 +40,7 @@ def ask(tx: Tx, target: str, session_id: str, seconds: int, *, in_chat: bool = T
 
 
 def decide(tx: Tx, target: str, question: str, decision: IdleDecision) -> str:
-    """Store the owner's decision and return the answer; without an id it is about the latest question."""
+    """Store the owner's decision and return the answer; without an id it applies to the latest question."""
     tx.lock(f"bridge:{target}")
     known = idle.state(tx, target)
     if known is None or question not in ("", known.question):
@@ -53,14 +53,14 @@ def decide(tx: Tx, target: str, question: str, decision: IdleDecision) -> str:
 
 
 def end(tx: Tx, target: str, session_id: str) -> None:
-    """Note that a session is at work again, so that the question is over."""
+    """Record that a session is at work again, which ends the question."""
     known = idle.state(tx, target)
     if known is not None and known.session_id == session_id and known.decision != IdleDecision.OVER:
         idle.decide(tx, target, IdleDecision.OVER.value)
 
 
 def tell(tx: Tx, target: str, seen: Collection[str]) -> list[str]:
-    """Tell the agent at the terminal what copies answered, until it stands in its transcript (`seen`, by message)."""
+    """Tell the agent at the terminal what copies answered, until its transcript contains it (`seen`, by message)."""
     unknown: list[CopyAnswer] = []
     for answer in idle.answered(tx, target):
         if answer.message.way == idle.TOLD and answer.message.id in seen:

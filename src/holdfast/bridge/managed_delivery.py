@@ -1,9 +1,9 @@
-"""Managed delivery: a message that no live agent takes gets a turn of the team's own agent, and its answer goes back.
+"""Managed delivery: a message that no live agent takes is answered by a turn of the team's own agent.
 
-Where an agent is idle at its terminal, that is a turn of a copy of its conversation, if its owner wants one.
+If an agent is idle at its terminal, a copy of its conversation runs the turn, provided that its owner agrees.
 
-Where a message stands is in the store alone: whose it is in its lease, its ask under a key made from its place in the
-queue. A daemon that was killed finds both again and goes on, so that a message is asked once and finished once.
+The state of a message is only in the store: its lease, and its ask under a key made from its queue position. The daemon
+after one that was killed finds both and continues, so that a message is asked once and finished once.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ManagedDelivery:
         return COPY if _forks(known) else None
 
     async def _serve(self, target: str) -> None:
-        """Carry out one message after the other until none is left for this daemon."""
+        """Process one message after another until none is left for this daemon."""
         while True:
             work = await self._store.write(partial(self._next, target=target, way=await self._way(target)))
             if work is None:
@@ -133,7 +133,7 @@ class ManagedDelivery:
             await self._carry_out(work)
 
     def _next(self, tx: Tx, target: str, *, way: str | None) -> TakenMessage | None:
-        """Return the message under way, else the next one; a STOP with nothing under way is done at once."""
+        """Return the message under way, or else the next one; a STOP with nothing under way is done at once."""
         tx.lock(f"bridge:{target}")
         mine = queue.leased(tx, target, self._me)
         if mine:
@@ -147,7 +147,7 @@ class ManagedDelivery:
         return None
 
     async def _carry_out(self, work: TakenMessage) -> None:
-        """Carry out one message; an error fails that message and holds up no other."""
+        """Process one message; an error fails that message and holds up no other."""
         try:
             ask_id = await (self._ask_copy(work.message) if work.message.way == COPY else self._ask(work.message))
             if ask_id is not None:
@@ -196,7 +196,7 @@ class ManagedDelivery:
         return await self._teams.ask(CALLER, message.target, text, thread=thread, copy_of=origin, key=key)
 
     async def _left_behind(self, target: str) -> str | None:
-        """Describe the agent's task if its conversation was started afresh since."""
+        """Describe the agent's task if its conversation was restarted since."""
         if not self._is_alone(target):
             return None
         try:
@@ -207,7 +207,7 @@ class ManagedDelivery:
         return f"[{resumption(task, restart.old, task.decision)}]\n" if restart and task else None
 
     def _is_alone(self, target: str) -> bool:
-        """Whether no other agent works for a target: two that take turns are no restart."""
+        """Return whether no other agent works for a target: two that alternate are no restart."""
         team = self._teams.config.teams.get(target)
         return team is not None and team.delivery is Delivery.RUN
 
@@ -229,7 +229,7 @@ class ManagedDelivery:
             logger.warning("message %s was no longer this daemon's when its answer came", message.id)
 
     async def _changes(self, target: str, state: AskState) -> str | None:
-        """Tell which files a copy changed and which commands it ran; None for neither."""
+        """Describe which files a copy changed and which commands it ran; None if neither."""
         known = await self._store.read(lambda tx: incarnations.present(tx, target))
         team, ask = self._teams.config.teams.get(target), state.ask
         if known is None or not known.transcript or team is None or state.conversation is None or not ask.started_at:
@@ -290,7 +290,7 @@ def _forks(known: Idle | None) -> bool:
 
 
 def _key(message: Message) -> CallKey:
-    """Identify a message's ask; a retried message has another place in the queue and gets another ask."""
+    """Return the key of a message's ask; a retried message has another queue position and gets another ask."""
     return CallKey.of("bridge", f"{message.target}:{message.seq}", WAY, {})
 
 

@@ -21,7 +21,7 @@ SAME_TEXT_MS = 30_000
 ADOPTED = "archive"
 """The source of a message that came with an archive and was not released."""
 FROM_CHAT = "telegram"
-"""The source of a message that its owner wrote in the target's chat, where each step of it is shown."""
+"""The source of a message that its owner wrote in the target's chat, which shows each status."""
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
 """The lease of a message taken by a call."""
@@ -47,7 +47,7 @@ _WORDS = tuple(priority.name.lower() for priority in Priority)
 
 
 class Status(StrEnum):
-    """What became of a message."""
+    """The status of a message."""
 
     PENDING = "pending"
     LEASED = "leased"
@@ -60,7 +60,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     """Taken back before an agent had it."""
     HELD = "held"
-    """Came with an archive, and is handed to nobody before the owner releases it."""
+    """Came with an archive, and is delivered to nobody before the owner releases it."""
 
     @property
     def over(self) -> bool:
@@ -86,7 +86,7 @@ class UpdateKind(StrEnum):
     MESSAGE = "message"
     """What was sent to the target, for its chat."""
     PROGRESS = "progress"
-    """What became of a message from the chat, for that chat: its content is a `Status`."""
+    """The status of a message from the chat, for that chat: its content is a `Status`."""
     IDLE = "idle"
     """The agent is idle at its terminal while messages wait, and its owner is asked what to do."""
     ADOPTED = "adopted"
@@ -94,7 +94,7 @@ class UpdateKind(StrEnum):
 
 
 class IdleDecision(StrEnum):
-    """What becomes of messages for an agent that is idle at its terminal."""
+    """What happens to messages for an agent that is idle at its terminal."""
 
     FORK = "fork"
     """A copy of its conversation answers them."""
@@ -140,14 +140,14 @@ class Update:
     content: str
     created_at: int
     outcome: str | None = None
-    """Of a reply: how its message ended."""
+    """For a reply: how its message ended."""
     restart: Restart | None = None
     archive: str | None = None
-    """Of what was adopted: where it came from."""
+    """For an adopted update: where it came from."""
     buttons: tuple[tuple[str, str], ...] = ()
     """The label and the action of each button that a chat shows below it."""
     question: str | None = None
-    """The text of its message, where that was asked for."""
+    """The text of its message, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +177,12 @@ class Task(Work):
 
     target: str
     decision: str | None = None
-    """The owner's decision after a restart: resume or fresh; None until it is asked and given."""
+    """The owner's decision after a restart: resume or fresh; None until given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectTask(Work):
-    """What an agent is working on in a project that no target has."""
+    """What an agent is working on in a project without a target."""
 
     root: str
     owner: str
@@ -266,7 +266,7 @@ def fingerprint(text: str) -> str:
 def restart(target: str, known: str | None, seen: str, *, known_is_alive: bool = False) -> Restart | None:
     """Whether an agent seen now replaced the known one.
 
-    The first one is no restart, nor is the same one after a resume or compaction, nor a second beside a living one.
+    The first one is no restart, nor is the same one after a resume or compaction, nor a second beside a live one.
     """
     if known is None or known == seen or known_is_alive:
         return None

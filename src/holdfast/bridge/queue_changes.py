@@ -1,4 +1,4 @@
-"""Changes to a queue by whoever sent a message or owns the queue: a message is cancelled, edited or retried.
+"""Changes to a queue by a message's sender or the queue's owner: cancelling, editing and retrying.
 
 What an agent already has is never taken back: a STOP halts it.
 """
@@ -27,7 +27,7 @@ NOT_WAITING = {
     Status.LEASED: "its agent already has it",
     Status.HELD: "it is held until its owner decides",
 }
-"""Why a message cannot be changed or retried; what is over is named by its status."""
+"""Why a message cannot be changed or retried; for an ended one its status says so."""
 
 
 class QueueChanges:
@@ -73,7 +73,7 @@ class QueueChanges:
         sender: Sender = OWNER,
         key: CallKey | None = None,
     ) -> Sent:
-        """Replace the text of a waiting message, and its priority if one is given; says why not if it cannot be."""
+        """Replace the text of a waiting message, and its priority if one is given; return why not if it cannot be."""
         check_text(text)
 
         def write(tx: Tx) -> Sent:

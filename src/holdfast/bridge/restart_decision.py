@@ -13,7 +13,7 @@ from holdfast.store import Tx
 def decide(
     tx: Tx, target: str, decision: str, enqueue: Callable[[str], str | Refusal], is_asked: Callable[[str], bool] | None
 ) -> Refusal | str:
-    """Store and pass on the decision; returns what comes of it, Conflict says why nothing does.
+    """Store and pass on the decision; return the outcome, or raise Conflict with the reason.
 
     `is_asked` tells whether the question was about this session; None where no certain question is answered.
     """

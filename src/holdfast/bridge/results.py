@@ -1,4 +1,4 @@
-"""What the bridge answers. Hooks need none of it, so that a daemon's start does without this module."""
+"""Results of the bridge service. No hook needs them, so a daemon starts without importing this module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Followed:
 
     target: str
     since: str | None
-    """A cursor or a time; None is the beginning."""
+    """A cursor or a time; None: the beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The bridge over REST: send, follow, and look after what could not be delivered."""
+"""The bridge over REST: send, follow, and handle undelivered messages."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class OneMessage(RequestModel):
 
 
 class OfTarget(RequestModel):
-    """Whose message, where several targets have one of that id."""
+    """Whose message, if several targets have one with that id."""
 
     target: Target | None = None
 
@@ -144,7 +144,7 @@ def routes(bridge: Bridge, changes: QueueChanges) -> list[RestRoute]:
             "GET",
             f"{BASE}/messages",
             "messages",
-            "Messages and what became of them, the newest first",
+            "Messages and their status, the newest first",
             messages,
             {200: Answer("The messages.", MessagesResponse)},
             query=MessagesPage,
@@ -153,7 +153,7 @@ def routes(bridge: Bridge, changes: QueueChanges) -> list[RestRoute]:
             "POST",
             f"{BASE}/messages/{{message_id}}/retry",
             "retry_message",
-            "Let a message that nobody did wait again",
+            "Queue a dead, failed or expired message again",
             retry,
             {
                 200: Answer("It waits again.", RetriedResponse),

@@ -1,4 +1,4 @@
-"""Bridge: nothing sent is lost, nothing is done twice unnoticed, and a restart is noticed by everybody who cares."""
+"""The bridge service: no message is lost or silently done twice, and followers learn of every restart."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Inbox:
 
 
 class Bridge:
-    """Queues messages, hands them out and notices restarts; the only door to the bridge."""
+    """Queues messages, hands them out and detects restarts; the entry point for other packages."""
 
     def __init__(self, store: Store, targets: Targets) -> None:
         self._store = store
@@ -157,7 +157,7 @@ class Bridge:
     async def status(self, sender: Sender = OWNER) -> list[TargetStatus]:
         """Every target: waiting messages, current work, its agent and when it was last seen.
 
-        What another team works on is its own, and a key that is limited to teams sees no other.
+        Another team's work is not shown, and a key limited to teams sees only these.
         """
         names = [name for name in self._targets() if sender.may_see(name)]
         return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
@@ -167,12 +167,12 @@ class Bridge:
         return await self._store.read(lambda tx: incarnations.latest(tx, target, limit))
 
     async def decide_idle(self, target: str, decision: IdleDecision) -> str:
-        """Store whether a copy is to answer for an agent that is idle at its terminal; returns what comes of it."""
+        """Store whether a copy may answer for an agent that is idle at its terminal; return the outcome."""
         self._known(target)
         return await self._store.write(lambda tx: idle.decide(tx, target, "", decision))
 
     async def questions(self) -> tuple[list[RestartQuestion], list[IdleQuestion]]:
-        """Return what the owner is asked and has not decided."""
+        """Return the owner's open questions."""
         from holdfast.bridge.queries import questions
 
         return await self._store.read(lambda tx: (questions.restarts(tx), questions.idle(tx)))
@@ -253,7 +253,7 @@ class Bridge:
 
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
-        """Return the message that the caller is to work on, and how many wait after it."""
+        """Return the message for the caller to work on, and how many wait after it."""
         # A taker that asks again gets its message again, and while a message is leased only a STOP is handed out. The
         # answer with a STOP may have been lost, so it comes again, before the next STOP and the work that it stops.
         mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
@@ -337,7 +337,7 @@ class Bridge:
     async def seen(
         self, target: str, session_id: str, source: str, *, known_is_alive: bool = False
     ) -> tuple[Restart | None, Task | None]:
-        """Note that an agent of the target is at work; returns the restart that this is, and the task to resume."""
+        """Record that an agent of the target is at work; return the restart, if this is one, and the task to resume."""
 
         def write(tx: Tx) -> tuple[Restart | None, Task | None]:
             found = incarnations.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
@@ -353,7 +353,7 @@ class Bridge:
     async def forget_old(self, keep_ms: int) -> int:
         """Delete messages done and updates written that long ago, a part at a time; returns how many rows.
 
-        What waits or ended undone stays, and the newest of both, so that numbers go on and cursors stay valid.
+        Waiting and undone messages stay, and the newest of both, so that numbers continue and cursors stay valid.
         """
         from holdfast.bridge.queries import retention
 
@@ -369,7 +369,7 @@ class Bridge:
         return sender_of(caller, self._targets())
 
     def around(self, root: Root) -> str | None:
-        """The target whose project contains a root, links included: whose queue and task an agent there has."""
+        """Return the target whose project contains a root, links included: its agents share that queue and task."""
         path = path_of(root.uri)
         return next(iter(teams_around(self._targets(), path)), None) if path is not None else None
 

@@ -1,4 +1,4 @@
-"""Looks at session and state files on a short interval, for agents that have no hooks."""
+"""Polls session and state files on a short interval, for agents without hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """What a target's files say at one look; None for what cannot be read."""
+    """What a target's files say at one read; None for what cannot be read."""
 
     session: SessionFile | None = None
     state: Work | None = None
@@ -30,9 +30,9 @@ class Glimpse:
 
 
 class Watch:
-    """Reads the files of every target that has any, and believes what two looks in a row agree on.
+    """Reads the files of every target that has any, and accepts what two reads in a row agree on.
 
-    Who was at work last is in the store, so nothing is mistaken for a restart because Holdfast itself was started anew.
+    Who was at work last is in the store, so a restart of Holdfast itself is not mistaken for one.
     """
 
     def __init__(self, store: Store, bridge: Bridge, targets: Targets) -> None:

@@ -1,4 +1,4 @@
-"""The bridge on the wire, under the seed's names."""
+"""The tools of the bridge, under the seed's names."""
 
 from __future__ import annotations
 

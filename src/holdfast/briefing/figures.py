@@ -1,4 +1,4 @@
-"""Figures of briefings: what agents got back, whether they went on with it, and how long their sessions lived."""
+"""Figures of briefings: what agents recovered, whether they continued it, and how long their sessions lived."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Knowledge:
 
     @property
     def errors(self) -> tuple[KnownFailure, ...]:
-        """What had failed and was not mended."""
+        """What had failed and was not fixed."""
         return tuple(one for one in self.failed if not one.mended)
 
     def to_json(self) -> str:

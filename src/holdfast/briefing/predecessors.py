@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.briefing.sharing import SharedTranscripts
 
 OFFERED_MS = 30 * 24 * 3_600_000
-"""How long ago a session may have worked to be told of unasked."""
+"""How recent a session must be to be mentioned without being asked for."""
 LOOKED_AT = 10
 """How many of a project's latest sessions are considered."""
 CAUGHT_UP = 5
@@ -102,7 +102,7 @@ class Past:
 
     @property
     def main(self) -> Predecessor | None:
-        """The session whose work is told in full: the newest that is unfinished, else the newest."""
+        """The session whose work is described in full: the newest unfinished one, or else the newest."""
         return self.unfinished[0] if self.unfinished else self.newest
 
 
@@ -222,7 +222,7 @@ class Predecessors:
         )
 
     def _read(self, tx: Tx, roots: Sequence[Root], found: Folders) -> _Known:
-        """Read all that is known in one transaction, without sessions to weigh if transcripts are to be read first."""
+        """Read all that is known in one transaction, without the sessions if transcripts must be read first."""
         sessions = agent_sessions.latest(tx, roots, LOOKED_AT)
         on_disk, is_paused = with_known(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
         is_behind = not is_paused and self._ledgers.is_behind(on_disk)
@@ -285,11 +285,11 @@ class Predecessors:
         if one.seen is not None and not self._is_elsewhere(one.seen):
             return () if one.seen.transcript is None else (one.seen.transcript,)
         if one.seen is not None and self._shared is not None:
-            return ()  # the store's copy is to be brought level with it first
+            return ()  # the store's copy must be updated from it first
         return (one.transcript,) if one.seen is None and one.machine == self._machine else ANYWHERE
 
     async def _without_running(self, over: list[WeighedSession]) -> list[WeighedSession]:
-        """Leave out sessions that no hook told of and that a process has open, as the agent itself says."""
+        """Leave out sessions that no hook reported and that a process has open, according to the agent's own list."""
         untold = {one.transcript for one in over if one.seen is None and one.ledger.unfinished and one.settled is None}
         if not untold:
             return over

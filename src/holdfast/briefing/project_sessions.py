@@ -59,7 +59,7 @@ class SessionsPage:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """How a session went on after a break."""
+    """How a session continued after a break."""
 
     session_id: str
     did: Knowledge
@@ -98,7 +98,7 @@ class ProjectSessions:
         return await self._store.read(read)
 
     async def breaks(self, session_id: str) -> list[Break]:
-        """Return the moments at which a session began anew or was gone on with, the latest first."""
+        """Return the moments at which a session was restarted or continued, the latest first."""
         return await self._store.read(lambda tx: breaks.of_session(tx, session_id, MOST_BREAKS))
 
     async def whole(self, row_id: int) -> Break | None:
@@ -154,7 +154,7 @@ class ProjectSessions:
 
 
 def _later(tx: Tx, session_id: str) -> list[LaterSession]:
-    """Return the sessions that were told of this one's work."""
+    """Return the sessions that were briefed about this one's work."""
     told = {one.session_id for one in breaks.of_session(tx, session_id, MOST_TOLD) if one.recovered == session_id}
     found = [project_sessions.of(tx, one) for one in told]
     return [LaterSession(one.ledger, one.seen.told_of) for one in found if one is not None and one.seen is not None]

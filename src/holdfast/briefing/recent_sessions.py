@@ -17,7 +17,7 @@ from holdfast.store import Store, Tx
 MOST = 200
 """Sessions that are looked at, and recoveries."""
 QUIET_MS = 10 * 60_000
-"""How long a session that no hook told of must be silent to count as over."""
+"""How long a session that no hook reported must be silent to count as over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class RecentSessions:
         )
 
     def _later(self, stored: _Stored) -> list[LaterSession]:
-        """Return the sessions that were told of another's work."""
+        """Return the sessions that were briefed about another's work."""
         told = [(self._ledgers.get(one.session_id), one.told_of) for one in stored.seen if one.told]
         return [LaterSession(known[1], told_of) for known, told_of in told if known is not None]
 

@@ -70,7 +70,7 @@ class Briefing:
     """The session whose work it is about, if that is not the agent's own."""
     past: Past | None = None
     first_commit: str | None = None
-    """The project's first commit, if it is to be stored."""
+    """The project's first commit, if it must be stored."""
     own: Ledger | None = None
     """What the agent itself did before a compaction."""
 
@@ -94,7 +94,7 @@ class Briefing:
 
 
 class Briefings:
-    """The only door to briefings."""
+    """The entry point to briefings for all other packages."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Briefings:
     async def begins(
         self, session: StartedSession, setting: BriefingSetting | None, covered: Covered = NOTHING
     ) -> Briefing | None:
-        """Record that a session begins or goes on; returns what it is told besides what other hooks tell it."""
+        """Record that a session begins or continues; return its briefing, without what other hooks tell it."""
         briefing = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
         knew = briefing.knew(path_of(session.root.uri)) if briefing is not None else None
@@ -155,7 +155,7 @@ class Briefings:
             await self._store.write(lambda tx: agent_sessions.vouch(tx, running, VOUCHED_MS))
 
     async def look_at_git(self, *, once: bool = False) -> None:
-        """Look at git for sessions that begin and go on, for as long as the daemon runs."""
+        """Look at git for sessions that begin or continue, for as long as the daemon runs."""
         await (self._ledgers.git.finish() if once else self._ledgers.git.run())
 
     async def on_request(self, audience: Audience, limit: int | None = None) -> Briefing:

@@ -1,4 +1,4 @@
-"""How much a user wants agents to be told: HOLDFAST_BRIEFING where the agent runs, else `.holdfast/briefing.toml`."""
+"""How much a user wants agents to be told: HOLDFAST_BRIEFING of the agent, or else `.holdfast/briefing.toml`."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def own_files(ledger: Ledger) -> list[str]:
 
 
 def may_be_open(ledger: Ledger) -> bool:
-    """Return whether a session may have left work open, so that git is to be asked."""
+    """Return whether a session may have left work open, so that git must be asked."""
     return ledger.unfinished or bool(own_files(ledger)) or any(todo.status != "completed" for todo in ledger.todos)
 
 
@@ -106,5 +106,5 @@ def _takes_up(one: LaterSession, before: Ledger) -> bool:
     plans = {todo.text for todo in before.todos if todo.status != "completed"}
     if mine or plans:
         return not mine.isdisjoint(own_files(after)) or not plans.isdisjoint(todo.text for todo in after.todos)
-    # Only the request is left: a session that was told of it and did any work has taken it up, or passed it over.
+    # Only the request is left: a session that was told about it and did any work has continued or ignored it.
     return bool(own_files(after) or after.read or after.todos or after.failed)

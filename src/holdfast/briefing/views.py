@@ -35,7 +35,7 @@ def briefing_view(briefing: Briefing) -> dict[str, Any]:
 
 
 def unfinished_view(found: UnfinishedWork, config: Path) -> dict[str, Any]:
-    """Return unfinished work; `config` is the agent's configuration directory where it is to be continued."""
+    """Return unfinished work; `config` is the agent's configuration directory in which to continue it."""
     return {
         "work": [_work(one, config) for one in found.work],
         "looked_at": {"projects": found.projects, "sessions": found.sessions},

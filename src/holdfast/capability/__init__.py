@@ -49,7 +49,7 @@ class Loop:
     name: str
     run: Step
     every: float | None = None
-    """Seconds between two runs; None for work that goes on by itself until it is done."""
+    """Seconds between two runs; None for work that runs until it is done."""
     first: float = 0.0
     """Seconds before the first run, and before the first after a failure."""
 
@@ -139,7 +139,7 @@ class Capability:
 
     name: str
     service: object = None
-    """The room's only door for other rooms."""
+    """The room's entry point for other rooms."""
     offers: Callable[[], Sequence[Offer]] = lambda: ()
     routes: Callable[[], Sequence[RestRoute]] = lambda: ()
     webhooks: Callable[[], Sequence[Webhook]] = lambda: ()

@@ -190,7 +190,7 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 
 def _refuse_agents(name: str, options: argparse.Namespace) -> None:
-    """Let a managed agent's shell give those commands alone that declare `for_agents`, because they only look."""
+    """Let a managed agent's shell run only the commands that declare `for_agents`, because they are read-only."""
     only_looks = getattr(options, "for_agents", False) and not getattr(options, "fix", False)
     if not only_looks and is_agent(read_settings(home=getattr(options, "home", None)).home):
         raise HoldfastError(
@@ -199,7 +199,7 @@ def _refuse_agents(name: str, options: argparse.Namespace) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser whose errors quote unknown input on one line, and show the choices where one is missing."""
+    """Argument parser whose errors quote unknown input on one line, and show the choices if one is missing."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required: <"):

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         say(f"{shown(team.name)} has no chat any more.")
     else:
         say(f"The chat {shown(options.chat)} is linked to {shown(team.name)}.")
-    # Rights that waited before this command were not seen by whoever ran it.
+    # The caller has not seen rights that waited before this command.
     if is_person(home) and team.name not in waited:
         file.confirm([team])
     elif team in file.waiting():

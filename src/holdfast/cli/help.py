@@ -57,7 +57,7 @@ def all_commands() -> str:
 
 
 def unknown_command(name: str) -> str:
-    """Return what is said of a command that there is not: the nearest one, if any is near."""
+    """Return the error for an unknown command, with the nearest known one, if any."""
     names = [*BY_NAME, *PLACES, *STANDS_FOR]
     near = [INSTEAD[name]] if name in INSTEAD else difflib.get_close_matches(name, names, 3)
     proposed = " or ".join(f"`holdfast {one}`" for one in near)

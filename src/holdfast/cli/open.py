@@ -38,7 +38,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def open_dashboard(options: argparse.Namespace) -> int:
-    """Open the dashboard, or print its link where there is no browser."""
+    """Open the dashboard, or print its link if there is no browser."""
     settings = settings_of(options)
     status = _ready(settings)
     if not status["address"]:

@@ -1,4 +1,4 @@
-"""Tables for a terminal of any width, with colour where it is wanted.
+"""Tables for a terminal of any width, with colour if wanted.
 
 Outside text is escaped before it is measured, so that it can neither steer the terminal nor break a row.
 """
@@ -17,7 +17,7 @@ GAP = "  "
 BELOW = "    "
 MIN_COLUMN = 8
 MIN_LAST = 20
-"""Columns that the last cell needs; where there are less, it goes below its row."""
+"""Columns that the last cell needs; if there are fewer, it goes below its row."""
 BOLD, DIM, RED, YELLOW = "1", "2", "31", "33"
 
 

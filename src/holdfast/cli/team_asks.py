@@ -362,7 +362,7 @@ def _list_conversations(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def run_reset(options: argparse.Namespace) -> int:
-    """Let the next ask begin afresh."""
+    """Let the next ask begin a fresh conversation."""
     args = {"team": options.team, "from": options.sender, "thread": options.thread}
     told = ask_or_do(settings_of(options), "teams-reset", args, show_progress)
     if options.json:

@@ -172,7 +172,7 @@ def run_add(options: argparse.Namespace) -> int:
 
 
 def _chosen(settings: Settings, folders: Sequence[ProjectFolder]) -> list[tuple[str, Path, str | None]]:
-    """Show projects in which a person used an agent, and ask which are to be teams."""
+    """Show projects in which a person used an agent, and ask which to make teams."""
     if not folders:
         say("No projects of an agent were found that are not teams. `holdfast teams add NAME --project DIR` adds one.")
         return []

@@ -26,7 +26,7 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether no token reconnects to it any more."""
+        """Whether tokens can no longer reconnect to it."""
         return self in (State.EXPIRED, State.REVOKED)
 
 

@@ -22,7 +22,7 @@ KEEP_ENDED_MS = 30 * 24 * 3_600_000
 
 
 class Connections:
-    """Recognises callers across reconnects; the only door to connections. Methods with a `tx` join a transaction."""
+    """Recognises callers across reconnects; the entry point for others. Methods with a `tx` join a transaction."""
 
     def __init__(self, store: Store, daemon: str, reconnects: Reconnects, *, life_ms: int, clock: Clock) -> None:
         self._store = store

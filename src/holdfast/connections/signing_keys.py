@@ -1,4 +1,4 @@
-"""The keys that sign reconnect tokens: given, else made once and kept, so that tokens outlive a process."""
+"""The keys that sign reconnect tokens: configured, or created once and stored, so that tokens survive restarts."""
 
 from __future__ import annotations
 

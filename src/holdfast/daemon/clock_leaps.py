@@ -101,5 +101,5 @@ def carry_over(tx: Tx, leap: Leap) -> None:
         for table, column in DEADLINES:
             leases.carry_over(tx, table, column, leap.before, leap.now, LONGEST_LEASE_MS)
     protocol.carry_over(tx, leap.before, leap.now)
-    if forward:  # else the answer to a call that is repeated after the leap would be dropped before
+    if forward:  # otherwise the reply for a call that is repeated after the leap would be dropped first
         calls.carry_over(tx, leap.before, leap.now)

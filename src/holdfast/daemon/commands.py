@@ -83,7 +83,7 @@ async def serve_command(
         return caller is not None and runs_under_agent(caller, home)
 
     if not others.done():
-        is_from_agent()  # looked up before anything is waited for: a process that ended has no descent any more
+        is_from_agent()  # looked up before any wait: the ancestors of a process that ended cannot be found
     command = own.get(name) or (await asyncio.shield(others)).get(name)
     if (command is None or not command.for_agents) and is_from_agent():
         text = f"The command {name!r} is not for managed agents. Its owner gives it in a terminal."

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 2.0
 STOP_SECONDS = 5.0
 FIRST_HOOK_SECONDS = 0.5
-"""How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
+"""How long a daemon that a hook started waits for that hook before it imports what agents' tools need."""
 
 SALVAGING = "HOLDFAST_SALVAGING"
 """Tells the daemon that this process becomes that it was started again because of damage."""
@@ -179,7 +179,7 @@ class Daemon:
             if started is not None:
                 started(self)
             await self._stop.wait()
-            socket.stop_listening()  # else the relays that are sent away would be back at once
+            socket.stop_listening()  # otherwise the disconnected relays would be back at once
             # Nothing comes to its end without the store; the relays repeat it with the next daemon.
             app.stopping()
             await self._finish_work(STOP_SECONDS if await readiness().outage() is None else 0.0)
@@ -192,7 +192,7 @@ class Daemon:
             if self._lock.still_ours() and (notice := await file.leave_behind()):
                 self.stop(notice, restart=True)
             if store.outage is None:
-                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # then it is just written later
                     await asyncio.wait_for(app.leave(), STOP_SECONDS)
             await store.close()
 
@@ -203,7 +203,7 @@ class Daemon:
         refresh_quietly(str(self.settings.home), create=True)
 
     async def _serve_mcp(self, app: App, readiness: Readiness, relays: Relays, watch: Step) -> list[Loop]:
-        """Import the rest and the SDK off the loop, so that hooks are answered meanwhile; returns what is to be run."""
+        """Import the rest and the SDK off the loop, so that hooks are answered meanwhile; return what to run."""
 
         def prepare() -> dict[str, Command]:
             app.prepare()
@@ -239,7 +239,7 @@ class Daemon:
             self.stop("its data directory was removed")
             return
         if socket.is_missing:
-            place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
+            place.socket_place(str(self.settings.home))  # recreates its folder if that is gone too
             await socket.put_back()
             logger.warning("the socket was removed; it was put back")
         if notice := await file.look_after():
@@ -252,9 +252,9 @@ class Daemon:
             self.stop("it had no client and no work")
 
     async def _finish_work(self, seconds: float) -> None:
-        """Take no more calls, and let those that are under way come to their end, for a moment.
+        """Accept no more calls, and give those that are under way a moment to finish.
 
-        Subscription streams are not ended: behind a relay they go on with the next daemon.
+        Subscription streams are not ended: behind a relay they continue with the next daemon.
         """
         wire = self._ready.result()
         ends = [wire.exchanges.finish(seconds), *([self.web.stop()] if self.web is not None else [])]

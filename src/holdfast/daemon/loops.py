@@ -13,7 +13,7 @@ from holdfast.lazy_dataclass import dataclass
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 AWAY_PAUSE_S = 5.0
-"""The longest pause while the database is down, so that work goes on soon after it is back."""
+"""The longest pause while the database is down, so that work resumes soon after it is back."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Supervisor:
                 if time.monotonic() - began > LONGEST_PAUSE_S:
                     pause = FIRST_PAUSE_S  # it had worked well
                 pause = min(pause, AWAY_PAUSE_S) if away else pause
-                trace = None if away else error  # where the store was called from explains nothing
+                trace = None if away else error  # a traceback into the store would explain nothing
                 logger.error("background loop %r failed; again in %.0f s: %s", state.name, pause, error, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)

@@ -45,7 +45,7 @@ class Readiness:
         return None
 
     def _silence(self, reason: str, repair: str | None = None) -> Outage:
-        """Return the outage that the store reports, else the one found here."""
+        """Return the outage that the store reports, or else the one found here."""
         if self._store.outage is not None:
             return self._store.outage
         if self._silent_since is None:

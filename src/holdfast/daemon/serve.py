@@ -96,7 +96,7 @@ def serve_detached(settings: Settings) -> int:
         if serve(settings, lock, lambda _: give_turn_back(), by_hand=False, hook_waits=hook_waits):
             start_again()
     except DaemonRunning:
-        return 0  # another relay was faster; its daemon serves all of them
+        return 0  # another relay was first; its daemon serves all of them
     except (HoldfastError, OSError) as error:
         with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
             settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""The daemon's unix socket: for its own user alone; the first line of a connection says what it is for."""
+"""The daemon's unix socket: for its own user only; the first line of a connection says what it is for."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class UpgradeRequest:
 
     @staticmethod
     def send(home: Path) -> UpgradeRequest | None:
-        """Ask the daemon that serves `home` to end; None when it goes on, because it is not older."""
+        """Ask the daemon that serves `home` to end; None if it stays, because it is not older."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(ANSWER_SECONDS)
         try:

@@ -1,1 +1,1 @@
-"""The dashboard: pages over what the services return, for people who would rather look than read."""
+"""The dashboard: pages for people, over what the services return."""

@@ -214,7 +214,7 @@ def _recovered(recovery: Recovery, link: str) -> Happening:
 
 
 def told_of(kinds: Sequence[str]) -> str:
-    """Return in words what an agent was told of."""
+    """Describe what an agent was told about."""
     words = list(dict.fromkeys(TOLD.get(one, one) for one in kinds))
     return ", ".join(words[:MOST_TOLD]) + (" …" if len(words) > MOST_TOLD else "") or "nothing new"
 

@@ -16,14 +16,14 @@ def tokens(count: float) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Return an amount in dollars; what is less than a cent does not look like nothing."""
+    """Return an amount in dollars; less than a cent is not shown as zero."""
     if 0 < amount < 0.01:
         return "< $0.01"
     return f"${amount:,.2f}"
 
 
 def money(microusd: int, unpriced: int) -> str:
-    """Return what something cost. What no agent reported is unknown, and not nothing."""
+    """Return what something cost. A cost that no agent reported is unknown, not zero."""
     if unpriced and not microusd:
         return "unknown"
     return f"{'at least ' if unpriced else ''}{dollars(microusd / MICRO)}"

@@ -51,7 +51,7 @@ def capability(rooms: Rooms, owner_key: str) -> Capability:
 
 
 class _SiteOnDemand:
-    """The pages, which are imported for the first who asks: most daemons never need them."""
+    """The pages, imported at the first request: most daemons never need them."""
 
     def __init__(self, rooms: Rooms, browsers: BrowserSessions, streams: EventStreams) -> None:
         self._parts = rooms, browsers, streams

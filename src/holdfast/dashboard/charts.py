@@ -11,7 +11,7 @@ GAP = 0.22
 """Part of a bar's place that stays empty."""
 MOST_LABELS = 7
 THIN = 2
-"""Pixels of the smallest bar: little is not nothing."""
+"""Pixels of the smallest bar, so that little does not look like nothing."""
 
 Shown = Callable[[float], str]
 

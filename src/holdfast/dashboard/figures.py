@@ -29,7 +29,7 @@ AFTER = {"crash": "work was cut off", "compact": "a compaction", "startup": "a s
 
 
 class Dollars(float):
-    """An amount of money; a table shows it so, and a file as a number. None is unknown, in a file empty."""
+    """An amount of money, formatted in a table and a plain number in a file. None is unknown, and empty in a file."""
 
 
 Cell = str | int | Dollars | None
@@ -151,7 +151,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             draw("Tokens over time", period.labels, [one.input_tokens + one.output_tokens for one in steps], tokens),
             ("Begins", "Read", "Written"),
             tuple((at, one.input_tokens, one.output_tokens) for at, one in zip(period.times, steps, strict=True)),
-            None if read or wrote else "No agent of a team reported tokens in this time.",
+            None if read or wrote else "No agent of a team reported tokens in this period.",
         ),
         Figure(
             "cost",
@@ -163,9 +163,9 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             tuple((at, _cost(one), one.unpriced) for at, one in zip(period.times, steps, strict=True)),
             None
             if cost
-            else f"Unknown: no agent said what its turns cost ({unpriced:,})."
+            else f"Unknown: no agent reported the cost of its turns ({unpriced:,})."
             if unpriced
-            else "Nothing was spent in this time.",
+            else "Nothing was spent in this period.",
         ),
         Figure(
             "recoveries",
@@ -174,7 +174,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             draw("Recoveries over time", period.labels, got_back, _whole),
             ("Begins", "Recoveries"),
             tuple(zip(period.times, got_back, strict=True)),
-            None if recovered.times else "No agent had to get anything back in this time.",
+            None if recovered.times else "No agent had to recover anything in this period.",
         ),
         _lived("sessions", "How long agents' sessions lived", "session", sessions),
         _lived("conversations", "How long teams' conversations lived", "conversation", talks),
@@ -186,7 +186,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             None,
             ("Told", "Times"),
             tuple((kind, times) for kind, times in _told(recovered.kinds)),
-            None if recovered.times else "Nothing was told in this time.",
+            None if recovered.times else "No briefing was given in this period.",
         ),
     )
     totals = (
@@ -231,7 +231,7 @@ def _lived(key: str, title: str, noun: str, counts: Sequence[int]) -> Figure:
         draw(title, SHORT, counts, _whole),
         ("Lived", f"{noun.capitalize()}s"),
         tuple(zip(LIVED, counts, strict=True)),
-        None if total else f"No {noun} was used in this time.",
+        None if total else f"No {noun} was used in this period.",
     )
 
 
@@ -242,12 +242,12 @@ def _after(after: Sequence[tuple[str, int]]) -> str:
 
 def _taken_up(known: int, taken_up: int) -> str:
     if not known:
-        return "Whether it was taken up is not known: no transcript tells."
+        return "Whether the agent continued is not known: there is no transcript."
     return f"After {taken_up:,} of {known:,} the agent went on working."
 
 
 def _told(kinds: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Put together what is called the same."""
+    """Merge rows with the same name."""
     words: dict[str, int] = {}
     for kind, times in kinds:
         word = TOLD.get(kind, kind)

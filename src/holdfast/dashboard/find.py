@@ -44,7 +44,7 @@ class Hit:
     title: str
     """Outside text."""
     line: Markup | None
-    """None where what was found is a secret that the reader may not see, and so must not find either."""
+    """None if the hit is in a secret, which a reader who may not see it must not find either."""
     project: ProjectLink | None
     at: int | None
     note: str = ""
@@ -76,7 +76,7 @@ class _Looking:
 
     def _masked(self, text: str) -> str:
         masked = without_secrets(text)
-        # Whoever may not see a secret could find it letter by letter, if what is masked counted as found.
+        # If masked text counted as a hit, a reader could find out a secret letter by letter.
         folded = " ".join(fold(masked).split())
         return masked if all(word in folded for word in self.words) else ""
 
@@ -206,7 +206,7 @@ def _run(found: Run, looking: _Looking) -> Hit:
 
 
 def _best(text: str, roughly: re.Pattern[str]) -> int:
-    """Return where the line begins to hit that has most of the words, of the first lines that have any."""
+    """Return the first hit in the line with the most words, among the first lines that have any."""
 
     def words(hit: re.Match[str]) -> int:
         line = text[hit.start() : hit.start() + LINE].partition("\n")[0]

@@ -45,7 +45,7 @@ class PageRequest:
         return identify_sender(Transport.HTTP, key=self.who.key.name)
 
     def wants(self, *parts: str) -> bool:
-        """Return whether one of these regions will be shown: what only others need can be left unasked."""
+        """Return whether one of these regions will be shown; data for the others need not be queried."""
         return self.parts is None or not self.parts.isdisjoint(parts)
 
     def field(self, name: str, most: int = 1_000) -> str:
@@ -69,7 +69,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action that took effect, in a sentence; `to` is the page to go to if that is not where it was asked for."""
+    """An action that took effect, in a sentence; `to` is the page to go to, by default the one it came from."""
 
     said: str
     to: str | None = None

@@ -10,7 +10,7 @@ MOST_EVIDENCE = 6
 """Pieces of evidence shown of a gate, and of those that belong to none."""
 ENDED = {
     RunStatus.COMPLETE.value: "complete",
-    RunStatus.ORPHANED.value: "left alone for a day",
+    RunStatus.ORPHANED.value: "untouched for a day",
     RunStatus.ABORTED.value: "given up",
 }
 SAID = {Status.PASS.value: "met", Status.SKIPPED.value: "not needed", Status.FAIL.value: "not met"}

@@ -48,7 +48,7 @@ class Renderer:
         return self._templates.get_template(template).render(self._with_macros(values))
 
     def parts(self, template: str, values: Values, names: frozenset[str]) -> str:
-        """Return the blocks with these names, one after another; those that a template has not are left out."""
+        """Return the blocks with these names, one after another; names that a template lacks are skipped."""
         context = self._templates.get_template(template).new_context(self._with_macros(values))
         for parent in self._parents(template):
             for name, block_of_parent in self._templates.get_template(parent).blocks.items():
@@ -66,7 +66,7 @@ class Renderer:
         return (parent, *self._parents(parent))
 
     def _with_macros(self, values: Values) -> Values:
-        """Return the values and the macros: imported by a template, these would be missing in a block by itself."""
+        """Return the values and the macros, which a block rendered alone would lack if its template imported them."""
         return {**values, "ui": self._templates.get_template("macros.html").make_module(values)}
 
     def when(self, ms: int | None) -> Markup:
@@ -80,14 +80,14 @@ class Renderer:
 
 @pass_context
 def outside(context: Context, text: str | None, most: int = LINE) -> Markup:
-    """Show an outside text on one line: bounded, apart from the direction of ours, and with nothing hidden in it."""
+    """Show an outside text on one line: bounded, isolated in direction, with hidden characters made visible."""
     line = " ".join(_seen_by(context, text or "", most).split())
     return Markup('<bdi class="outside">{}</bdi>').format(_spoken(clipped(line, most)))
 
 
 @pass_context
 def seen(context: Context, text: str | None, most: int = LINE) -> str:
-    """Return an outside text for an attribute or a drawing, where no element can keep its direction apart."""
+    """Return an outside text for an attribute or a drawing, where no element can isolate its direction."""
     return visible(clipped(" ".join(_seen_by(context, text or "", most).split()), most))
 
 
@@ -121,5 +121,5 @@ def size(count: int | None) -> str:
 
 
 def number(count: float | int) -> str:
-    """Return a number with its thousands apart."""
+    """Return a number with thousands separators."""
     return f"{count:,}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """Each room's only door."""
+    """The service of each room."""
 
     store: Store
     settings: Settings

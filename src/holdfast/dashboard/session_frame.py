@@ -31,6 +31,6 @@ class SessionFrame:
     """Such as "pinned" and "archived"."""
     facts: tuple[Fact, ...] = ()
     live: str = "reasoning."
-    """The kinds of events after which the head is looked at again."""
+    """The kinds of events after which the head is refreshed."""
     subject: str = ""
     """The subject of these events; empty for any."""

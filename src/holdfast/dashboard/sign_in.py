@@ -20,7 +20,7 @@ Render = Callable[[str, Values, int], Response]
 
 
 class SignIn:
-    """The two pages that are open to everybody; they show nothing of anybody's work."""
+    """The two pages that are open to everybody; they show no data."""
 
     def __init__(self, browsers: BrowserSessions, render: Render) -> None:
         self._browsers = browsers
@@ -55,7 +55,7 @@ class SignIn:
         return self._welcome(request, secret)
 
     def _welcome(self, request: Request, secret: str) -> Response:
-        # A page that goes on by itself instead of a redirect: with a redirect, a browser that came from another site
+        # A page that forwards by itself instead of a redirect: with a redirect, a browser that came from another site
         # (a link in a mail, a terminal in a browser) would not send a strict cookie along.
         response = self._render("signed_in.html", {}, 200)
         response.set_cookie(
@@ -78,7 +78,7 @@ def cookie_of(request: Request) -> str:
 
 
 def is_own_origin(request: Request) -> bool:
-    """Return whether a change comes from a page of this very port.
+    """Return whether a change comes from a page on this port.
 
     The gate lets other ports of this host through, because their pages may use REST with a key. A cookie would be sent
     along with their requests too.

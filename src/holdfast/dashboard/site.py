@@ -63,7 +63,7 @@ PARTS = "holdfast-parts"
 QUIET = "holdfast-quiet"
 """The header of a form that the script sends, to be answered with a sentence instead of a page."""
 FOR_ADMINS = ("audit.", "browser.", "key.")
-"""Kinds of events that a session which may only read is not told."""
+"""Kinds of events that a read-only session does not get."""
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class Site:
                 return await self._show(page, request, who)
             if request.method == "POST" and action is not None:
                 return await self._act(action.act, request, who)
-            raise HTTPException(405, "This page cannot be asked that way.")
+            raise HTTPException(405, "This page does not support that method.")
 
         return answer
 
@@ -182,12 +182,12 @@ class Site:
         self, act: Callable[[PageRequest], Awaitable[Done]], request: Request, who: SignedIn, *, reader: bool = False
     ) -> Response:
         if not is_own_origin(request):
-            raise HTTPException(403, "Changes are only taken from a page of the dashboard itself.")
+            raise HTTPException(403, "Changes are accepted only from a page of the dashboard itself.")
         form = await _form(request)
         if not who.may_change(form.get("csrf", "")):
-            raise HTTPException(403, "This page is too old. Load it again, then try once more.")
+            raise HTTPException(403, "This page is out of date. Reload it and try again.")
         if who.key.scope is not KeyScope.ADMIN and not reader:
-            raise HTTPException(403, "You are signed in to look, not to change anything.")
+            raise HTTPException(403, "You are signed in read-only: nothing can be changed.")
         done = await act(_page_request(request, who, form))
         to = done.to or _local(form.get("back", "/"))
         if QUIET in request.headers:
@@ -233,7 +233,7 @@ class Site:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _reader(self, request: Request) -> Key | None:
-        """Return by what right somebody follows events: a key that is sent along, or the cookie on a page of ours."""
+        """Return who follows events: the holder of the key that is sent, or of the cookie on one of our own pages."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind:
             key = await self._keys.check(given) if kind.lower() == "bearer" else None
@@ -303,7 +303,7 @@ async def _form(request: Request) -> dict[str, str]:
             if len(data) > MAX_FORM:
                 raise HTTPException(413, f"The form must have at most {MAX_FORM} bytes.")
     except ClientDisconnect:
-        raise HTTPException(400, "The form did not come.") from None
+        raise HTTPException(400, "The form did not arrive.") from None
     try:
         fields = parse_qsl(data.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=MAX_FIELDS)
     except ValueError:

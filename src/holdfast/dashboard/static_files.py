@@ -28,7 +28,7 @@ class StaticFiles:
         return f"/static/{self.version}/{name}"
 
     def response(self, request: Request) -> Response:
-        """Answer a request for a file: for good under its version, else with an ETag."""
+        """Answer a request for a file: cacheable forever under its version, otherwise with an ETag."""
         version, _, name = request.url.path.removeprefix("/static/").rpartition("/")
         content = self._files.get(name)
         if content is None or version not in ("", self.version):

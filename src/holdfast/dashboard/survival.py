@@ -83,7 +83,7 @@ def survival(one: Break, continued: Continued | None) -> Survival | None:
 
 
 def waiting(knew: Knowledge, told: str, kinds: Sequence[str], size: int | None = None) -> Survival:
-    """Return the break of a session that was cut off and that nobody has gone on with."""
+    """Return the break of a session that was cut off and not continued yet."""
     things = _things(knew, told, frozenset(kinds), None, size)
     return Survival("killed", knew, told, tokens(told), None, size, things)
 

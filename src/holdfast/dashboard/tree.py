@@ -83,7 +83,7 @@ Stretch = tuple[int, int, str | None]
 
 
 def _stretches(shape: Shape, selected: int, opened: tuple[int, int] | None) -> list[Stretch]:
-    """Return the range as rows: what stands out by itself, the rest in stretches."""
+    """Return the range as rows: notable thoughts one by one, the rest in stretches."""
     apart = {shape.first, shape.last, *range(selected - NEAR, selected + NEAR + 1)}
     for line in shape.lines:
         apart |= {line.from_number, line.first, line.last}

@@ -66,7 +66,7 @@ class Waiting:
         self._counted: tuple[int, float, int] = (-1, 0.0, 0)
 
     async def cards(self) -> list[Card]:
-        """Return a card for each, the oldest first; what is about to end by itself comes before."""
+        """Return a card for each, the oldest first, after those that are about to expire."""
         groups = await asyncio.gather(
             self._permissions(),
             self._questions(),
@@ -175,7 +175,7 @@ class Waiting:
             if not one.cut_off or path is None or not is_session_id(one.session_id):
                 continue
             if one.session_id in asked_about:
-                continue  # whether its task is to be resumed is a question of its own, or was one
+                continue  # whether to resume its task is, or was, a separate question
             directory = shlex.quote(one.directory or str(path))
             cards.append(
                 Card(

@@ -1,4 +1,4 @@
-"""The demo `cut-off`: an agent is killed in the middle of an edit, unknown to Holdfast, and another one goes on."""
+"""The demo `cut-off`: an agent is killed in the middle of an edit, unknown to Holdfast, and another one continues."""
 
 from __future__ import annotations
 

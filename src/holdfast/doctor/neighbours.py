@@ -23,7 +23,7 @@ OFFER = (
 
 
 def check_neighbours(around: Surroundings) -> Iterator[Finding]:
-    """Name them for every agent whose settings can tell."""
+    """Name them for every agent whose settings reveal them."""
     for agent in AGENTS.values():
         if agent.settings is None:
             continue

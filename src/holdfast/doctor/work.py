@@ -54,7 +54,7 @@ def check_teams(around: Surroundings) -> Iterator[Finding]:
 
 
 def check_commit_gate(around: Surroundings) -> Iterator[Finding]:
-    """Check that git refuses commits that are too early, where a project or a session under way asks for it."""
+    """Check that git refuses early commits, if a project or a session under way asks for it."""
     project = configured_project(around.project)
     off = dict((around.daemon or {}).get("gates_off", {}))
     if project is not None and project.enforcement is Enforcement.ENFORCE:

@@ -13,7 +13,7 @@ from holdfast.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to be forgotten; stored before the first row is deleted, because it cannot be determined afterwards."""
+    """What to forget; stored before the first row is deleted, because it cannot be determined afterwards."""
 
     what: str
     session: str | None = None

@@ -38,7 +38,7 @@ BY_ROOT = {
     "runs": "protocol_runs WHERE root = :value",
     "agent_sessions": "agent_sessions WHERE root = :value",
 }
-"""What is counted of each root alone: of its key, each root would count all of them."""
+"""What is counted per root: counted by key, each root would count all of them."""
 BY_TEAM = {
     "messages": "bridge_messages WHERE target = :value",
     "asks": "asks a JOIN conversations c ON c.id = a.conversation_id WHERE c.to_team = :value OR c.from_team = :value",

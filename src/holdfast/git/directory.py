@@ -42,7 +42,7 @@ class GitDirectories:
 
 
 def git_directories(worktree: Path) -> GitDirectories | None:
-    """Return the git directories of a worktree's top directory, by git's files alone; None without a repository."""
+    """Return the git directories of a worktree's top directory, from git's files only; None without a repository."""
     dot_git = worktree / ".git"
     if dot_git.is_dir():
         own = Path(os.path.realpath(dot_git))

@@ -151,7 +151,7 @@ def _install(worktree: Path, directories: GitDirectories) -> None:
     directories.hooks.mkdir(exist_ok=True)
     if os.path.lexists(hook) and not _is_ours(hook):
         # A second name, and then ours over the first: there is no moment without theirs. An older one under that name
-        # is gone in any case: whoever wrote this hook would have overwritten it.
+        # is gone in any case: the author of this hook would have overwritten it.
         before = hook.with_name(BEFORE)
         before.unlink(missing_ok=True)
         os.link(hook, before, follow_symlinks=False)

@@ -195,7 +195,7 @@ def _addressed(rows: Staged, team: str, task: KnownTask | None, origin: str) -> 
 
 
 def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
-    """Add what agents there reported, as history; updates that were for a chat alone are left out."""
+    """Add what agents on the other machine reported, as history; updates meant only for a chat are left out."""
     known = Counter(adopt.updates(tx, team))
     seq = adopt.last_seq(tx, "bridge_updates", team)
     for row in rows.rows("bridge_updates", target=team):

@@ -175,7 +175,7 @@ class Handoff:
             taken = await self._store.write(lambda tx: merge_rows(tx, rows, here))
             known = set(rows.values("ledgers", "session_id"))
         latest = await asyncio.to_thread(_latest, outcome.files)
-        # A conversation that no hook ever told of has no ledger: its transcript tells what a briefing needs.
+        # A conversation that no hook ever reported has no ledger: its transcript has what a briefing needs.
         ledgers = Ledgers(self._store, self._machine)
         for session_id in [one for one in latest if one not in known][:BRIEFED_SESSIONS]:
             await ledgers.bring_up_to_date(session_id, Path(outcome.files[session_id]), project.root)

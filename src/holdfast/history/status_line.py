@@ -19,7 +19,7 @@ LONGEST_PHASE = 30
 
 
 class StatusLine:
-    """Says where a session stands; cheap, because it is asked for after every turn."""
+    """Describes the state of a session; cheap, because Claude Code asks after every turn."""
 
     def __init__(self, store: Store, targets: Callable[[], Mapping[str, Team]]) -> None:
         self._store = store

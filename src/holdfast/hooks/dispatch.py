@@ -62,7 +62,7 @@ class HookReply:
 
 
 class Hooks:
-    """Answers hook events. An event that no room handles, or a payload that cannot be read, lets the agent go on."""
+    """Answers hook events. An event that no room handles, or a payload that cannot be read, lets the agent continue."""
 
     def __init__(self, hooks: Iterable[Hook], agents: Mapping[str, Agent] = AGENTS) -> None:
         ordered = sorted(hooks, key=lambda hook: hook.order)
@@ -153,7 +153,7 @@ class Hooks:
 
 
 async def _answer_of(hook: Hook, call: HookCall) -> HookAnswer | None:
-    """Ask one room. Where it fails, the user is told why and the agent goes on."""
+    """Ask one room. If it fails, the user is told why and the agent continues."""
     try:
         return await hook.handle(call)
     except HoldfastError as error:

@@ -138,7 +138,7 @@ def project_key(path: Path) -> str | None:
 
 
 def checkout_of(path: Path) -> Checkout | None:
-    """Find the checkout around a directory by git's files alone."""
+    """Find the checkout around a directory from git's files only."""
     top = _top_of(path)
     if top is None:
         return None
@@ -177,7 +177,7 @@ def _common_dir(dot_git: Path) -> Path | None:
 
 
 def _remote_url(config: str) -> str | None:
-    """Return the URL of `origin` in a git configuration, else of the first remote."""
+    """Return the URL of `origin` in a git configuration, or else of the first remote."""
     remotes: dict[str, str] = {}
     section: str | None = None
     for raw in config.splitlines():

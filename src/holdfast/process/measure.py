@@ -1,4 +1,4 @@
-"""What a process uses, where the system tells."""
+"""What a process uses, if the system tells."""
 
 from __future__ import annotations
 

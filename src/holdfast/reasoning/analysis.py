@@ -1,4 +1,4 @@
-"""Analysis: how a session went, from its steps alone: counts, revisions, the shape of its branches, its pace."""
+"""Analysis: how a session went, from its steps only: counts, revisions, the shape of its branches, its pace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BRANCHES_SHOWN = 100
 
 
 def analyze(steps: Sequence[Step]) -> dict[str, Any]:
-    """Return what can be said of a session without reading its thoughts."""
+    """Return statistics of a session, without reading its thoughts' texts."""
     if not steps:
         return {"thoughts": {"total": 0}}
     return {

@@ -1,4 +1,4 @@
-"""The reasoning that an agent would go on with."""
+"""The reasoning that an agent would continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = "own thoughts"
 
 
 def thoughts(reasoning: Reasoning) -> Source:
-    """Return the session that the next thought goes on with, and the pinned one if that is another."""
+    """Return the session that the next thought continues, and the pinned one if that is another."""
 
     async def tell(audience: Audience) -> list[Item]:
         offered = await reasoning.offered(audience.root, audience.identity)

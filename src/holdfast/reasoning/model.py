@@ -98,7 +98,7 @@ class Piece:
     """A thought, or what a page holds of a long one."""
 
     thought: Thought
-    """With the content of this piece alone."""
+    """With the content of this piece only."""
     start: int
     """How many characters come before it."""
     characters: int

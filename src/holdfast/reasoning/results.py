@@ -113,7 +113,7 @@ class SearchPage:
     terms: tuple[Term, ...]
     everywhere: bool
     sessions: tuple[Session, ...]
-    """Those whose title or tags match; on the first page alone."""
+    """Those whose title or tags match; on the first page only."""
     thoughts: tuple[tuple[FoundThought, Thought], ...]
     offset: int
     more: bool

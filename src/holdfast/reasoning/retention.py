@@ -1,4 +1,4 @@
-"""Retention: recording pauses, old sessions are archived, and what is to be forgotten is really gone."""
+"""Retention: pauses recording, archives old sessions, and permanently removes forgotten ones."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class OfferedSession:
 
 
 class Reasoning:
-    """Records thoughts in the session they belong to, and brings sessions back; the only door to reasoning."""
+    """Records thoughts in the session they belong to, and recovers sessions; the entry point for other packages."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Reasoning:
     async def load_context(
         self, caller: Caller, session_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> LoadedContext | NotLoaded:
-        """Bring back a session: the one named, else the project's pinned or most recent one."""
+        """Return a session: the one named, or else the project's pinned or most recent one."""
         from holdfast.reasoning.results import LoadedContext, NotLoaded
 
         shown = limits.page_size(limit, CONTEXT_DEFAULT, CONTEXT_LIMIT)

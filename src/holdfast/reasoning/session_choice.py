@@ -156,7 +156,7 @@ class SessionChoice:
         return queries.active_in_root(self._tx, root.uri, since, limit)
 
     def _with_sessions(self, root: Root) -> Root:
-        """Return the root whose sessions count: the checkout's top where a directory of it has none."""
+        """Return the root whose sessions count: the checkout's top if a directory in it has none."""
         if root.top is None or self._root_has_sessions(root):
             return root
         return root if queries.project_has_sessions(self._tx, root.key or "") else root.top

@@ -45,7 +45,7 @@ class Change:
     before: str | None
     """None if there is no file yet."""
     after: str | None
-    """None if the file is to be removed."""
+    """None to remove the file."""
 
     @property
     def needed(self) -> bool:

@@ -88,7 +88,7 @@ def is_private(path: Path) -> bool:
 
 
 def is_due(home: Path, *, takes_over: bool = False) -> bool:
-    """Return whether the launcher of a data directory should be written anew.
+    """Return whether the launcher of a data directory should be rewritten.
 
     One of a newer version, or of the same one elsewhere, is left alone unless this installation `takes_over`.
     """

@@ -15,7 +15,7 @@ def containing(engine: str, columns: Sequence[str], words: Sequence[str]) -> tup
     like = "ILIKE" if engine == "postgres" else "LIKE"
     terms, params = [], {}
     for place, word in enumerate(words[:MOST_WORDS]):
-        # SQLite knows the case of English letters alone; of others, the usual spellings are looked for.
+        # SQLite folds the case of ASCII letters only; for others, the usual spellings are searched.
         spellings = (
             {word} if engine == "postgres" or word.isascii() else {word, word.lower(), word.upper(), word.title()}
         )

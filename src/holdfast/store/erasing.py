@@ -40,7 +40,7 @@ LOCK_MS = 5_000
 
 @asynccontextmanager
 async def overwriting(store: Store) -> AsyncIterator[None]:
-    """Overwrite rows deleted inside the block with zeros: a safeguard where the disk has no room for a VACUUM."""
+    """Overwrite rows deleted inside the block with zeros: a safeguard if the disk has no room for a VACUUM."""
     if not isinstance(store, SqliteStore):
         yield
         return

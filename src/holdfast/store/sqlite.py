@@ -160,7 +160,7 @@ class _Job:
 
 def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
     """Open a connection with the settings that every part of Holdfast relies on."""
-    # A reader that made a file where one was removed would empty the log of the database that is still open.
+    # A reader that recreated a removed file would empty the log of the database that is still open.
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if readonly else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)

@@ -41,7 +41,7 @@ def capability(teams: Teams, runner: Runner, *, shared: bool) -> Capability:
 
     def on_events(events: Sequence[Event]) -> None:
         if shared and any(event.kind == "teams.asked" for event in events):
-            runner.wake()  # somebody may have asked through another daemon
+            runner.wake()  # an ask may have come through another daemon
         if shared:
             runner.cancel(event.subject for event in events if event.kind == "teams.cancelled")
 

@@ -55,7 +55,7 @@ def commands(teams: Teams) -> list[Command]:
         return views.ask_view(await teams.cancel(await whole_id(args["id"])))
 
     async def whole_id(given: str) -> str:
-        """Return an ask's id, of which the beginning may be given; one that is not done is meant before others."""
+        """Return the full id of an ask, given its beginning; an ask that is not done takes precedence."""
         if len(given) >= MIN_ID and (alike := await teams.beginning_with(given)):
             if len(alike) > 1:
                 raise Conflict(f"More than one ask begins with {quoted(given, 64)}.", recovery="Give more of its id.")
@@ -75,7 +75,7 @@ def commands(teams: Teams) -> list[Command]:
         return views.conversation_view(await named(teams.reset, args))
 
     async def named(act: Any, args: dict[str, Any], *more: Any) -> Any:
-        """Act on the conversation that is named; without a sender it is the owner's."""
+        """Act on the conversation that the call names; without a sender it is the owner's."""
         await teams.refresh()
         try:
             return await act(teams.asker(OWNER, args.get("from")), args["team"], args.get("thread"), *more)

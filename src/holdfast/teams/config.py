@@ -94,7 +94,7 @@ class TeamsConfig:
 
     @property
     def unconfirmed(self) -> tuple[Fault, ...]:
-        """What does not count before a person confirmed it."""
+        """The changes that wait for a person's confirmation."""
         return tuple(fault for fault in self.faults if fault.problem == NOT_CONFIRMED)
 
     @property
@@ -113,14 +113,14 @@ class Members(dict[str, Any]):
 
 
 def repeated_key(document: Members) -> str | None:
-    """A key that an object anywhere in `document` has twice; writing it anew would lose one of the two."""
+    """Return a key that an object anywhere in `document` has twice; rewriting the file would lose one of the two."""
     return next(
         (min(part.repeated) for part, _ in _parts(document) if isinstance(part, Members) and part.repeated), None
     )
 
 
 def _parts(document: Members) -> Iterator[tuple[Any, int]]:
-    """Every value in a document with its depth; without recursion, which a hostile file could exhaust."""
+    """Yield every value in a document with its depth; not recursive, because a hostile file could exhaust the stack."""
     waiting: list[tuple[Any, int]] = [(document, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -130,7 +130,7 @@ def _parts(document: Members) -> Iterator[tuple[Any, int]]:
 
 
 def read_document(text: str) -> Members:
-    """The JSON object that `text` holds; Refused when it cannot be taken for a teams.json at all."""
+    """Return the JSON object in `text`; raises Refused if it cannot be a teams.json at all."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise too_large()
     try:
@@ -162,12 +162,12 @@ def read_document(text: str) -> Members:
 
 
 def too_large() -> Refused:
-    """What is said of a file over the limit."""
+    """Return the refusal of a file over the limit."""
     return Refused(f"is larger than {MAX_BYTES} bytes", "Remove teams that are no longer used.")
 
 
 def read_config(text: str, *, home: Path) -> TeamsConfig:
-    """The teams that `text` configures. A fault takes out the team that has it, never another."""
+    """Return the teams that `text` configures. A fault disables the team that has it and no other."""
     try:
         document = read_document(text)
     except Refused as refused:
@@ -238,7 +238,7 @@ def _read(
     table: Mapping[str, tuple[str, Reader]],
     also_known: tuple[str, ...] = (),
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """The values of `entry` by attribute; null is the same as leaving it out."""
+    """Return the values of `entry` by attribute; null means absent."""
     values: dict[str, Any] = {}
     faults = list(_unknown(team, prefix, entry, (*table, *also_known)))
     for key in sorted(entry.repeated):
@@ -270,7 +270,7 @@ def _unknown(team: str | None, prefix: str, entry: Members, known: tuple[str, ..
 
 
 def _machine_id(home: Path) -> str | None:
-    """Which machine this is; None when no daemon has run here yet."""
+    """Return this machine's id; None if no daemon has run here yet."""
     try:
         return (home / "machine").read_text().strip()
     except (OSError, UnicodeDecodeError):

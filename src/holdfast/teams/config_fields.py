@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def shown(text: str, most: int = 80) -> str:
-    """`text` as it can be put on a terminal: clipped, and without anything that steers it."""
+    """Return `text` for a terminal: clipped, with control characters escaped."""
     clipped = text if len(text) <= most else f"{text[: most - 1]}…"
     return plain(clipped)
 
@@ -110,7 +110,7 @@ def choice(kind: type[Choice]) -> Callable[[Any], Choice]:
 
 
 def dollars(value: Any) -> float:
-    """An amount of money above nothing."""
+    """A positive amount of money."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6 or math.isnan(value):
         raise Refused("must be a number above 0, up to 1000000", "Leave it out for no limit.")
     return float(value)
@@ -129,7 +129,7 @@ def environment(value: Any) -> dict[str, str]:
             raise Refused(f"{shown(name, 40)} belongs to Holdfast", f"Remove it; {RESERVED_ENV}… cannot be set here.")
         if not isinstance(content, str):
             raise Refused(f"{shown(name, 40)} must be text, not {_kind(content)}", "Put its value in quotes.")
-        # What is said of a value never includes it: tokens are kept here.
+        # Errors never quote a value: it may be a token.
         if len(content) > MAX_ENV_VALUE or any(char == "\0" or _is_half(char) for char in content):
             raise Refused(
                 f"{shown(name, 40)} is longer than {MAX_ENV_VALUE} characters or holds some that no variable can have",
@@ -178,7 +178,7 @@ def chat(value: Any) -> Chat:
     example = 'Example: {"id": -1001234567890, "topic": 7, "allowedUsers": [12345]}.'
     if not isinstance(value, dict) or "id" not in value:
         raise Refused("must be an object with an id", example)
-    # Unlike an unknown key of a team this one is refused: a misspelt list of users would say who may give orders.
+    # Unlike an unknown key of a team this one is refused: a misspelt allowedUsers would change who may give orders.
     if strange := sorted(set(value) - {"id", "topic", "allowedUsers"}):
         raise Refused(f'has no "{shown(strange[0], 40)}"', example)
     number = value["id"]
@@ -221,5 +221,5 @@ def _unfit(char: str) -> bool:
 
 
 def _is_half(char: str) -> bool:
-    """A surrogate alone: JSON can spell it, no file name or terminal can hold it."""
+    """Return whether it is a lone surrogate, which JSON can spell but no file name or terminal can hold."""
     return "\ud800" <= char <= "\udfff"

@@ -41,25 +41,25 @@ SETTLED_NS = 2_000_000_000
 """How old a change must be before the same time stamp means the same content."""
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
-"""Of teams.json, and of what was confirmed of it."""
+"""Of teams.json, and of its confirmations."""
 
 
 class TeamsFile:
-    """The teams of a data directory, as its teams.json has them."""
+    """The teams in the teams.json of a data directory."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
         self._home = home
         self._stamp: Stamp | None = None
         self.configured = TeamsConfig()
-        """As teams.json has it, whether or not its rights are confirmed."""
+        """The content of teams.json, whether or not its rights are confirmed."""
         self.config = TeamsConfig()
         """What was last read. A file that cannot be read leaves the teams as they were, and adds its fault."""
         self.refresh()
 
     @property
     def is_current(self) -> bool:
-        """Whether the file is as it was read last."""
+        """Whether the file is unchanged since it was last read."""
         # A fault may have been repaired outside the file, by creating a project's directory for example.
         return self._stamp is not None and self._stamp == self._current_stamp() and not self.config.faults
 
@@ -78,7 +78,7 @@ class TeamsFile:
         return self.config != before
 
     def begin_confirming(self) -> None:
-        """Require confirmation of changed rights from now on; those there at the first start take effect."""
+        """Require confirmation of changed rights from now on; rights that exist at the first start take effect."""
         self.refresh()
         if read_confirmations(self._home).begun:
             return
@@ -111,7 +111,7 @@ class TeamsFile:
         self.refresh()
 
     def projects(self) -> dict[str, Path]:
-        """Return the directory of every team, also if it no longer exists and the team cannot be served."""
+        """Return the directory of every team, even if it no longer exists and the team cannot be served."""
         found = {name: team.project for name, team in self.config.teams.items()}
         try:
             entries = read_document(self._read_text()).get("teams")
@@ -134,7 +134,7 @@ class TeamsFile:
         skip_permissions: bool = False,
         color: str | None = None,
     ) -> Team:
-        """Add a team to the file. Adding it once more in the same way changes nothing."""
+        """Add a team to the file. Adding the same team again changes nothing."""
         if problem := name_problem(name):
             raise BadInput("name", problem)
         options = {
@@ -167,7 +167,7 @@ class TeamsFile:
             return self._planned(document, name)
 
     def _planned(self, document: Members, name: str) -> Team:
-        """Return a team as an edited document configures it; a fault of it keeps the document from being written."""
+        """Return a team as an edited document configures it; a fault raises, so that the document is not written."""
         planned = read_config(_written(document), home=self._home)
         for fault in planned.faults:
             if (fault.team == name and not fault.warning) or not planned.readable:
@@ -204,7 +204,7 @@ class TeamsFile:
             yield document
             if json.dumps(document) != before:
                 try:
-                    # Through a link the file it leads to is replaced, not the link.
+                    # If it is a link, its target is replaced, not the link.
                     write_private(Path(os.path.realpath(self.path)), _written(document))
                 except OSError as error:
                     raise HoldfastError(
@@ -260,7 +260,7 @@ def _in_force(configured: TeamsConfig, confirmations: Confirmations) -> TeamsCon
     teams = {}
     for name, team in configured.teams.items():
         try:
-            check_allowed(team.project, in_force.allowed_roots)  # the roots that the file names were asked already
+            check_allowed(team.project, in_force.allowed_roots)  # the roots that the file names were checked already
         except Refused as refused:
             faults.append(Fault(name, "project", refused.problem, SEE_RIGHTS))
             continue
@@ -277,13 +277,13 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def _settled(stamp: Stamp) -> bool:
-    """Return whether a later change is sure to get a later time; file systems have ticks of up to two seconds."""
+    """Return whether a later change is sure to get a later mtime; file systems have ticks of up to two seconds."""
     return all(one is None or time.time_ns() - one[0] > SETTLED_NS for one in stamp)
 
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Hold the lock of the editors of a data directory."""
+    """Hold the lock for editing a data directory's teams.json."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + LOCK_SECONDS

@@ -29,13 +29,13 @@ HARMLESS_SETTINGS = frozenset(
 )
 """The same for the settings that all teams share."""
 PLACE = frozenset({"agent", "machine"})
-"""Which agent it is and where it runs: no value of them is narrower than another."""
+"""Which agent it is and where it runs: no value of these is narrower than another."""
 NARROWEST_FIRST = (Delivery.HOOK, Delivery.AUTO, Delivery.RUN)
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What was confirmed of one team: its rights as a digest, and the limits, which hold also while a change waits."""
+    """What was confirmed for one team: its rights as a digest, and its limits, which apply while a change waits."""
 
     digest: str
     disallowed_tools: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ def _read_team(one: dict[str, Any]) -> Confirmed:
 def write_confirmations(
     home: Path, teams: Iterable[Team], settings: TeamSettings | None, kept: Confirmations | None = None
 ) -> None:
-    """Confirm the rights of these teams and these settings as they are, beside what was confirmed before."""
+    """Confirm the rights of these teams and these settings as they are, in addition to earlier confirmations."""
     kept = kept or Confirmations()
     confirmed = dict(kept.teams) | {
         team.name: Confirmed(digest_of(team), team.disallowed_tools, team.max_cost_usd_per_day, team.delivery)

@@ -30,7 +30,7 @@ class AskTooDeep(Conflict):
 
 
 class SessionCreationError(HoldfastError):
-    """The agent could not begin a session, also not with another id."""
+    """The agent could not begin a session, not even with another id."""
 
     code = "E_SESSION_CREATION"
 

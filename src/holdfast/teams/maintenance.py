@@ -92,11 +92,11 @@ class Maintenance:
             return await self._sum_up(conversation, slot)
 
     async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
-        """Have the agent summarise the conversation, and continue it in a new session: compaction failed."""
+        """Have the agent summarise the conversation, and continue it in a new session; used if compaction failed."""
         try:
             turn = await self._runner.turn(slot, SUMMARISE)
             if turn.is_error or not turn.text.strip():
-                raise AgentFailed("The conversation could be neither compacted nor summed up.")
+                raise AgentFailed("The conversation could be neither compacted nor summarised.")
             session_id = random_id()
             await self._store.write(
                 lambda tx: conversations.begin_afresh(tx, conversation.id, session_id, turn.text[:20_000])
@@ -106,7 +106,7 @@ class Maintenance:
             await slot.session.close()  # which has the pool discard it
 
     async def warm_up(self) -> None:
-        """Open the processes of the most used conversations; no model is asked."""
+        """Open the processes of the most used conversations; no model is called."""
 
         async def open_process(conversation: Conversation) -> None:
             async with self._runner.borrowed(conversation):

@@ -14,11 +14,11 @@ from holdfast.text.masking import Words
 from holdfast.text.quoting import MARK, marked, named, read_signed
 
 EXTERNAL = ""
-"""The sender of somebody who is no team."""
+"""The sender name of a caller that is not a team."""
 TEMPORARY = "temporary-"
-"""Prefix of the threads of conversations that are archived when they are answered; an id follows."""
+"""Thread prefix of conversations that are archived when they are answered; an id follows."""
 COPY = "copy-of-terminal-"
-"""Prefix of the threads of copies of a conversation that a person has open: they change nothing unasked."""
+"""Thread prefix of copies of a conversation that a person has open: they ask before they change anything."""
 MAIN = "main"
 LEASE_MS = 30_000
 RENEW_S = 10.0
@@ -68,7 +68,7 @@ class Conversation:
     fork_of: str | None
     """The session whose copy this one begins as."""
     summary: str | None
-    """What the conversation was about before it was begun afresh."""
+    """What the conversation was about before its session was replaced."""
     lease_by: str | None
     lease_until: int | None
     agent_pid: int | None
@@ -106,7 +106,7 @@ class Ask:
 
     @property
     def asked(self) -> list[str]:
-        """The teams on the way here, the first asker first."""
+        """The teams in the chain up to this ask, the first asker first."""
         return list(json.loads(self.chain))
 
 
@@ -126,18 +126,18 @@ class PermissionRequest:
 
     @property
     def digest(self) -> str:
-        """What stands for the content of the request: whoever allows it names this."""
+        """The digest of the request's content; approving it must name this."""
         return request_digest(self.tool, self.input)
 
 
 def request_digest(tool: str, text: str) -> str:
-    """What stands for a tool and its input."""
+    """Return the digest of a tool and its input."""
     return hashlib.sha256(f"{tool}\0{text}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class AskState:
-    """An ask as it was a moment ago, with what belongs to it."""
+    """A snapshot of an ask, with what belongs to it."""
 
     ask: Ask
     conversation: Conversation | None
@@ -146,9 +146,9 @@ class AskState:
     why_not: str | None = None
     """Why the team cannot be run on this machine, while it waits."""
     approval: PermissionRequest | None = None
-    """What its agent waits to be allowed."""
+    """The permission that its agent waits for."""
     doing: str | None = None
-    """What its agent is doing, where this machine runs it."""
+    """What its agent is doing, if this machine runs it."""
 
     @property
     def done(self) -> bool:
@@ -157,7 +157,7 @@ class AskState:
 
     @property
     def progress(self) -> str:
-        """What an ask that is not done waits for, in words."""
+        """Describe what an ask that is not done is waiting for."""
         if self.ask.status == AskStatus.RUNNING.value:
             doing = f" ({self.doing})" if self.doing else ""
             if self.approval is not None:
@@ -183,14 +183,14 @@ class Exchange:
 
 
 class ChainProblem(StrEnum):
-    """Why an ask would not end well."""
+    """Why an ask must not be made."""
 
     CYCLE = "E_ASK_CYCLE"
     DEPTH = "E_ASK_DEPTH"
 
 
 def extend_chain(chain: Sequence[str], sender: str, to: str) -> list[str]:
-    """Who asked whom, with this ask at its end."""
+    """Return the chain of who asked whom, with this ask at its end."""
     begun = list(chain) or ([sender] if sender != EXTERNAL else [])
     return [*begun, to]
 
@@ -205,13 +205,13 @@ def chain_problem(chain: Sequence[str], max_depth: int) -> ChainProblem | None:
 
 
 def is_temporary(thread: str) -> bool:
-    """Return whether Holdfast made this thread for one ask; a name that somebody chose only begins like it."""
+    """Return whether Holdfast made this thread for one ask; a name that somebody chose may have the same prefix."""
     made = thread.removeprefix(TEMPORARY)
     return made != thread and len(made) == 36 and made.count("-") == 4 and set(made) <= set("0123456789abcdef-")
 
 
 def to_evict(idle: Sequence[tuple[int, float]]) -> int | None:
-    """Of (conversation, last used), the one whose process makes room: the one not used for longest."""
+    """Return the conversation whose process makes room, of (conversation, last used): the least recently used."""
     return min(idle, key=lambda entry: entry[1])[0] if idle else None
 
 
@@ -225,7 +225,7 @@ _QUOTABLE = str.maketrans('[]"', "()'")
 
 
 def read_frame(text: str) -> tuple[str, str] | None:
-    """The sender and the thread of a text that Holdfast delivered; this is how a lost conversation is linked again."""
+    """Return the sender and the thread of a text that Holdfast delivered, by which a lost conversation is relinked."""
     match = _FRAME.match(text)
     return (match["team"] or EXTERNAL, match["thread"] or MAIN) if match else None
 
@@ -247,7 +247,7 @@ def framed(
     *,
     lost: bool = False,
 ) -> str:
-    """The text as the agent gets it: with its sender's name, marked, and so that it can never be a command."""
+    """Return the text as the agent gets it: with its sender's name, marked, and never a command."""
     word = secrets.token_hex(6)
     parts = [
         heading(sender, thread),

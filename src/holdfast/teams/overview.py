@@ -26,7 +26,7 @@ EVERYTHING = (1 << 62, 1 << 62)
 
 
 class Overview:
-    """Reads what belongs to teams, all of them."""
+    """Reads data of all teams for the dashboard."""
 
     def __init__(self, store: Store, runner: Runner) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class Overview:
     async def conversations(
         self, pair: tuple[str, str] | None, before: tuple[int, int] | None, limit: int
     ) -> list[Conversation]:
-        """Return conversations, of one pair or of all, the last used first; those after a place in that order."""
+        """Return conversations, of one pair or of all, the last used first; only those after a cursor."""
         return await self._store.read(lambda tx: queries.conversations(tx, pair, before or EVERYTHING, limit))
 
     async def conversation(self, conversation_id: int) -> Conversation:
@@ -82,7 +82,7 @@ class Overview:
     async def transcript(
         self, conversation_id: int, before: tuple[int, int] | None, limit: int, most_steps: int
     ) -> TranscriptPage:
-        """Return the last turns of a conversation, or those before a place, with what the agent did in them."""
+        """Return the last turns of a conversation, or those before a cursor, with what the agent did in them."""
         ask_row, line = before or (1 << 62, 0)
 
         def read(tx: Tx) -> tuple[Conversation, list[Ask]]:
@@ -114,7 +114,7 @@ class Overview:
         )
 
     async def _kept(self, conversation: Conversation, line: int, begin: int) -> list[KeptEntry]:
-        """Return what the store has of the agent's transcript since a time, the latest first, as far as it is read."""
+        """Return the stored part of the agent's transcript since a time, the latest first, up to the read limit."""
         team = self._runner.config.teams.get(conversation.to_team)
         agent = AGENTS.get(team.agent) if team is not None else None
         if agent is None or agent.transcripts is None or not conversation.begun:

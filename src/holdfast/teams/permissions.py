@@ -30,9 +30,9 @@ class Permissions:
         self._store = store
 
     async def request(self, ask_id: str, team: str, tool: str, given: dict[str, Any]) -> bool | str:
-        """Whether the agent may, or why it cannot even be asked.
+        """Ask the owner whether the agent may, or return why that cannot even be asked.
 
-        No word within five minutes, or before its ask is over, is a no."""
+        No decision within five minutes, or before the agent's ask is over, means no."""
         text = written(given)
         if text is None or len(tool) > LONGEST_NAME:
             await self._store.write(lambda tx: tx.emit("teams.permission_refused", ask_id, {"team": team}))
@@ -45,7 +45,7 @@ class Permissions:
         return False if request_id is None else await self._decision(request_id, text)
 
     async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> PermissionRequest:
-        """Store the owner's decision. To allow, `digest` says what they were shown."""
+        """Store the owner's decision. Allowing needs the `digest` of what they were shown."""
 
         def write(tx: Tx) -> PermissionRequest:
             found = queries.request(tx, request_id)
@@ -83,7 +83,7 @@ class Permissions:
 
 
 def written(given: dict[str, Any]) -> str | None:
-    """A tool's input as it is kept: whole, because what is shown to a person is what runs; None if it is too long."""
+    """Return a tool's input as stored: whole, because what is shown to a person is what runs; None if too long."""
     try:
         text = json.dumps(given)  # in ASCII, so that any text fits
     except RecursionError:
@@ -92,9 +92,9 @@ def written(given: dict[str, Any]) -> str | None:
 
 
 def shown_input(text: str) -> str:
-    """A request's whole input as it can be put before a person: one line per field, nothing that steers a terminal."""
+    """Return a request's whole input for a person: one line per field, with control characters escaped."""
     try:
         whole = json.dumps(bounded_json.loads(text), ensure_ascii=False, indent=1)
     except ValueError:
-        whole = text  # from before it was kept whole, or nested so deeply that lines would not help
+        whole = text  # stored before inputs were kept whole, or nested too deeply for lines to help
     return "\n".join(shown(line, len(line)) for line in whole.split("\n"))

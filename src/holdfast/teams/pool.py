@@ -1,4 +1,4 @@
-"""The pool: one agent process per conversation, never more than allowed, idle ones making room.
+"""The pool: one agent process per conversation, within the limit; idle ones make room.
 
 A conversation's session is opened on this machine, resumed, or begun afresh when it is lost.
 """
@@ -55,7 +55,7 @@ class Slot:
     """How the team was configured, and whether its project's settings were used."""
     busy: bool = True
     asks: int = 0
-    """How many asks of its own its agent waits for; meanwhile it takes no place."""
+    """How many asks its agent made and waits for; meanwhile it does not count against the limit."""
     requests: int = 0
     """How many permissions its agent waits for."""
     used_at: float = field(default_factory=time.monotonic)
@@ -64,7 +64,7 @@ class Slot:
     doing: str | None = None
     """What its agent does in this turn, in words."""
     retrying: bool = False
-    """Whether its agent was refused by its model, and tries again."""
+    """Whether the model refused its agent, which is retrying."""
 
     @property
     def waits(self) -> bool:
@@ -72,7 +72,7 @@ class Slot:
         return bool(self.asks or self.requests)
 
     def take(self, event: AgentEvent) -> None:
-        """Note what its agent does. A model that goes on refusing is no sign of life."""
+        """Record what its agent does. A model that keeps refusing is no sign of life."""
         if event.kind == "retry":
             self.doing = f"trying its model again, which {event.text}"
         elif event.kind == "tool":
@@ -109,7 +109,7 @@ class Pool:
 
     @property
     def parked(self) -> int:
-        """How many processes wait for an ask of their own."""
+        """How many processes wait for an ask that their agent made."""
         return sum(slot.asks > 0 for slot in self._slots.values())
 
     def slot(self, conversation_id: int) -> Slot | None:
@@ -127,7 +127,7 @@ class Pool:
     def why_not(self, team: Team) -> str | None:
         """Return why a team's agent cannot run on this machine, and what to do; None if it can."""
         if self.is_elsewhere(team):
-            # The beginning is enough to tell them apart, and the whole looks like a secret, which would be masked.
+            # The beginning is enough to tell them apart; the whole looks like a secret and would be masked.
             other, this = (in_quotes(name, MACHINE_SHOWN) for name in (str(team.machine), self._name))
             return f"It runs on the machine {other}; this is {this}."
         # In this order: is_dir raises where a parent may not be entered.
@@ -143,7 +143,7 @@ class Pool:
         return any(slot.team == team for slot in self.slots)
 
     def missing_agent(self, team: Team) -> str | None:
-        """Return why its agent is not there, which takes longer to find out; None if it is."""
+        """Return why its agent is not installed, which takes longer to find out; None if it is."""
         return self._agents[team.agent].available()
 
     async def sessions(self, team: Team) -> list[FoundSession]:
@@ -154,7 +154,7 @@ class Pool:
         return await agent.list_sessions(self.agent_of(team)[1])
 
     def agent_of(self, team: Team) -> tuple[RunPart, AgentSpec]:
-        """Return a team's agent and where it works, for what is done without a process."""
+        """Return a team's agent and its directory, for operations without a process."""
         return self._agents[team.agent], AgentSpec(project=team.project, env={**self._env, **team.env})
 
     async def delete(self, team: Team, conversation: Conversation) -> None:
@@ -165,7 +165,7 @@ class Pool:
         await self._agents[team.agent].delete_transcript(self._spec(team, conversation), conversation.session_id)
 
     def forget(self, session_ids: Collection[str]) -> None:
-        """Delete what agents keep of these conversations in the data directory."""
+        """Delete what agents keep about these conversations in the data directory."""
         for agent in self._agents.values():
             agent.forget(session_ids)
 
@@ -193,7 +193,7 @@ class Pool:
     ) -> Slot:
         """Return the conversation's process, warm or newly opened; idle ones of others make room.
 
-        The caller has it alone until it is given back or discarded.
+        The caller has exclusive use of it until it is given back or discarded.
         """
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())
         await turn.acquire()
@@ -226,7 +226,7 @@ class Pool:
         return slot
 
     async def trim(self, limit: int) -> None:
-        """End idle processes beyond the limit: while an agent waited for another's answer, there was one more."""
+        """End idle processes beyond the limit, which is exceeded while an agent waits for another's answer."""
         if len(self._slots) + self._opening - self.parked > limit:
             async with self._changing:
                 await self._make_room(limit)
@@ -277,7 +277,7 @@ class Pool:
 
     async def let_go(self, conversation_id: int) -> None:
         """Release the lease of a conversation that has no process here."""
-        with contextlib.suppress(StoreError):  # a store that takes nothing now: the lease runs out by itself
+        with contextlib.suppress(StoreError):  # the store cannot write now: the lease expires by itself
             await self._store.write(lambda tx: conversations.let_go(tx, conversation_id, self._name))
 
     async def _open(self, team: Team, conversation: Conversation, follows: bool) -> tuple[AgentSession, str | None]:
@@ -290,7 +290,7 @@ class Pool:
             for _ in range(2):
                 with contextlib.suppress(SessionMissing):
                     return await agent.open(spec, conversation.session_id, resume=True), None
-            # A first turn that never came to its end may have left nothing, and then nothing was lost.
+            # A first turn that never ended may have written nothing; then nothing was lost.
             note = LOST if conversation.message_count else None
             return await self._begin(agent, spec, conversation, random_id(), note), note
         if conversation.fork_of is not None:
@@ -315,7 +315,7 @@ class Pool:
                 tried = random_id()
                 continue
             try:
-                if session.session_id != conversation.session_id:  # this try's, or one that the agent chose itself
+                if session.session_id != conversation.session_id:  # this try's id, or the agent's own choice
                     await self.move(conversation, session.session_id, note)
             except BaseException:
                 await session.close()
@@ -366,7 +366,7 @@ async def _is_usable(slot: Slot, opened_as: tuple[Team, bool]) -> bool:
 
 
 async def _gone(pid: int) -> None:
-    """Wait for the process of an earlier daemon, or kill it: two processes must never write one session."""
+    """Wait for the process of an earlier daemon to end, or kill it: two processes must never write one session."""
     began = time.monotonic()
     while is_running(pid):
         waited = time.monotonic() - began

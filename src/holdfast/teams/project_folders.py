@@ -1,4 +1,4 @@
-"""Project directories that an agent has worked in by hand, as its transcripts tell: the teams that there could be."""
+"""Project directories in which a person has used an agent, from its transcripts: candidates for teams."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _used(env: Mapping[str, str]) -> Collection[tuple[str, str, int]]:
                 continue
             try:
                 directory = transcripts.directory_of(file, {})
-            except OSError:  # deleted meanwhile, or not to be read: another file of the folder may say it
+            except OSError:  # deleted meanwhile, or not readable: another file of the folder may tell
                 continue
             seen.add(folder)
             used.append((directory, name, int(file.modified * 1000)))

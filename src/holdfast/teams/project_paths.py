@@ -14,7 +14,7 @@ Entries = Callable[[Path], Collection[str]]
 
 
 def names_in(folder: Path) -> Collection[str]:
-    """The names in a directory; none where it may be passed through but not listed."""
+    """Return the names in a directory; none if it may be entered but not listed."""
     try:
         return {entry.name for entry in folder.iterdir()}
     except OSError:
@@ -22,7 +22,7 @@ def names_in(folder: Path) -> Collection[str]:
 
 
 def true_spelling(path: Path, entries: Entries = names_in) -> Path:
-    """`path` as its directories spell it.
+    """Return `path` as its directories spell it.
 
     A case-insensitive file system opens any spelling, but agents file their transcripts under the one they were
     started with: two spellings would be two projects.

@@ -64,7 +64,7 @@ def _has_none(directory: Path) -> bool:
     while not _exists(f"{between[-1]}/.git"):
         between.append(os.path.dirname(between[-1]))  # noqa: PTH120
         if between[-1] == between[-2]:
-            between = [here]  # without a repository the directory stands alone
+            between = [here]  # without a repository only the directory itself counts
             break
     return not any(os.path.lexists(f"{folder}/{name}") for folder in between for name in settings_of().project_names)
 

@@ -1,4 +1,4 @@
-"""What teams answer. No hook needs any of it, so that a daemon's start does without this module."""
+"""Results of the teams service. No hook needs them, so a daemon starts without importing this module."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TeamStatus:
     waiting: int
     running: int
     settings_off: str | None
-    """Why its agent does not follow what its project brings; None where it does."""
+    """Why its agent does not use its project's settings; None if it does."""
     fault: str | None
-    """Why it cannot be run; None where it can."""
+    """Why it cannot be run; None if it can."""
     approvals: tuple[PermissionRequest, ...]
-    """What its agents wait to be allowed, the oldest first."""
+    """Permissions that its agents wait for, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class PairActivity:
-    """What a pair of teams exchanged in a time."""
+    """What a pair of teams exchanged in a period."""
 
     from_team: str
     to_team: str
@@ -91,7 +91,7 @@ class PairActivity:
     output_tokens: int
     cost_microusd: int
     unpriced: int
-    """Turns of which the agent did not say what they cost."""
+    """Turns whose cost the agent did not report."""
     last_at: int
     waiting: int
     running: int
@@ -100,7 +100,7 @@ class PairActivity:
 
 @dataclass(frozen=True, slots=True)
 class StepFigures:
-    """What was asked in a step of time."""
+    """What was asked in one interval."""
 
     step: int
     asks: int
@@ -122,7 +122,7 @@ class TeamProcess:
     busy: bool
     doing: str | None
     resident_bytes: int | None
-    """None where the system does not tell."""
+    """None if the system does not tell."""
     began_at: int | None
 
 
@@ -145,7 +145,7 @@ class Step:
     at: int | None = None
     tool: str = ""
     given: str = ""
-    """What it was called with, in short."""
+    """Its arguments, shortened."""
     text: str = ""
     """What the agent said, or the tool answered."""
     outcome: str = ""
@@ -159,9 +159,9 @@ class TurnSteps:
     state: AskState
     steps: tuple[Step, ...]
     left_out: int
-    """How many steps are not among them."""
+    """How many steps are left out."""
     notices: tuple[Notice, ...]
-    """What the agent was told besides the ask."""
+    """What the agent was told in addition to the ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,22 +42,22 @@ T = TypeVar("T")
 DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
 UNSERVED_SECONDS, UNSERVED_LOOK = 3.0, 1.0
-"""How long no machine may be able to run an ask before it is ended, and how often that is checked. An editor may
+"""How long an ask waits while no machine can run it before it is ended, and how often that is checked. An editor may
 take teams.json away for a moment."""
 UNSERVED_ELSEWHERE_SECONDS = 20.0
 """The same where other machines share the store: one that is free takes an ask within LOOK_SECONDS. One that is at
 work has as long as an agent may stall."""
 MOST_SAID = 1_000
-"""Characters of what an agent said that are told with an error."""
+"""Characters of what an agent said that an error quotes."""
 SETTINGS_S = 2.0
-"""How soon another interval in teams.json counts."""
+"""How soon a changed interval in teams.json takes effect."""
 NEARLY_FULL = 0.85
 STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
-"""How soon, and at the latest how late, an outcome that could not be stored is tried again."""
+"""The shortest and the longest delay before an outcome that could not be stored is retried."""
 INTERRUPT_AGAIN, INTERRUPT_SECONDS = 1.0, 15.0
 """How often a cancelled turn is interrupted, and for how long, before its agent is stopped."""
 ANSWER_FIRST_SECONDS = 0.002
-"""How long the next asks wait after an ask has ended, so that whoever asked is answered first."""
+"""How long the next asks wait after an ask has ended, so that its caller is answered first."""
 REPAIR = "Repair it, then ask again."
 
 logger = logging.getLogger(__name__)
@@ -65,19 +65,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An ask that this runner alone may work on."""
+    """An ask that only this runner may work on."""
 
     ask: Ask
     token: str
     conversation: Conversation
     notices: dict[str, tuple[str, str]]
-    """What others left for the team, with its sender, by id; shown once this turn is answered."""
+    """Notices for the team with their senders, by id; marked as shown once this turn is answered."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it is no longer to be worked on."""
+    """Set when work on it must stop."""
 
 
 class NotOurs(Exception):
-    """The ask was cancelled, or is another runner's now: there is nothing left to do or to store."""
+    """The ask was cancelled, or another runner has it now: nothing is left to do or to store."""
 
 
 class Runner:
@@ -144,7 +144,7 @@ class Runner:
             await self._end_unserved(waiting)
             await self.pool.trim(self.config.settings.max_processes)
             with contextlib.suppress(TimeoutError):
-                # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
+                # Not wait_for: before Python 3.12 it swallows a cancellation that coincides with the event.
                 async with asyncio.timeout(UNSERVED_LOOK if self._unserved else LOOK_SECONDS):
                     await self._wake.wait()
 
@@ -167,7 +167,7 @@ class Runner:
         reasons = {team: why for team in {team for _, team in waiting} if (why := self.why_not(team)) is not None}
         now = time.monotonic()
         if not self.config.readable:
-            reasons = {}  # a file that cannot be read says nothing of its teams
+            reasons = {}  # a file that cannot be read says nothing about its teams
         unserved = {ask_id: team for ask_id, team in waiting if team in reasons}
         self._unserved = {ask_id: self._unserved.get(ask_id, now) for ask_id in unserved}
         if not unserved:
@@ -182,7 +182,7 @@ class Runner:
                 )
 
     def _unserved_seconds(self, name: str, at_work: Collection[str]) -> float:
-        """Return how long an ask may wait for a team that cannot be run here; a busy machine comes to it later."""
+        """Return how long an ask may wait for a team that cannot be run here; a busy machine gets to it later."""
         if self.is_alone:
             return UNSERVED_SECONDS
         team = self.config.teams.get(name)
@@ -196,13 +196,13 @@ class Runner:
 
     @property
     def room(self) -> int:
-        """How many more asks may be run; one whose agent waits for an ask of its own does not count."""
+        """How many more asks may be run; one whose agent waits for its own ask does not count."""
         at_work = len(self._running) + len(self._borrowed) - self.pool.parked
         return max(0, self.config.settings.max_processes - at_work)
 
     @contextmanager
     def parked(self, managed: Managed | None) -> Iterator[None]:
-        """Let the agent that waits for an ask of its own take no place, and its silence be no stall."""
+        """Free the slot of an agent that waits for its own ask, and do not count its silence as a stall."""
         slot = None if managed is None else self.pool.slot(managed.conversation)
         if slot is None:
             yield
@@ -214,11 +214,11 @@ class Runner:
         finally:
             slot.asks -= 1
             slot.alive_at = time.monotonic()
-            self._wake.set()  # the process of whoever answered may be one too many now
+            self._wake.set()  # the answering agent's process may exceed the limit now
 
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
-        """Yield whether an ask to this team may be claimed as it is stored; the place is kept until it has begun."""
+        """Yield whether an ask to this team may be claimed as it is stored; its slot is reserved until it has begun."""
         team = self.config.teams.get(to_team)
         free = team is not None and self._serving and self.room > self._promised and self.pool.can_run(team)
         self._promised += free
@@ -259,7 +259,7 @@ class Runner:
         self.cancel(lost)
         for slot in slots:
             if slot.conversation_id in gone and not slot.busy:
-                await self.pool.discard(slot)  # another machine goes on with it
+                await self.pool.discard(slot)  # another machine continues it
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
@@ -418,7 +418,7 @@ class Runner:
                 asyncio.get_running_loop().call_later(ANSWER_FIRST_SECONDS, self._wake.set)
 
     async def _put_back(self, conversation: Conversation, slot: Slot | None, *, keep: bool) -> None:
-        """Keep a process warm or end it; a conversation without one is anybody's."""
+        """Keep a process warm or end it; a conversation without one is released."""
         if slot is None:
             if self.pool.slot(conversation.id) is None:
                 await self.pool.let_go(conversation.id)
@@ -536,7 +536,7 @@ class Runner:
         self._tell(ask, await self._stored(write))
 
     def _tell(self, ask: Ask, seen: AskState | None) -> None:
-        """Tell whoever waits here for the ask how it ended, without reading the store again."""
+        """Tell waiting callers how the ask ended, without reading the store again."""
         future = self._outcomes.pop(ask.id, None)
         if future is not None and not future.done():
             future.set_result(seen)
@@ -573,7 +573,7 @@ def unavailable(team: str, why: str) -> TeamUnavailable:
 
 
 def _text(claimed: Claimed, note: str | None) -> str:
-    """Return all that the agent is told: one conversation knows itself alone, and what it knew is in its transcript."""
+    """Return what the agent is told: a conversation knows only itself, and its past is in its transcript."""
     conversation = claimed.conversation
     summary = None if conversation.begun else conversation.summary
     return framed(

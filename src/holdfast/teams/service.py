@@ -63,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 
 class Teams:
-    """The only door to teams."""
+    """The entry point to teams for all other packages."""
 
     def __init__(self, store: Store, file: TeamsFile, runner: Runner) -> None:
         self._store = store
@@ -89,7 +89,7 @@ class Teams:
         """Pick up changes of teams.json."""
         if self._file.is_current and not self._refreshing.locked():
             return
-        async with self._refreshing:  # else one that began earlier might end later
+        async with self._refreshing:  # otherwise a read that began earlier might end later
             if await asyncio.to_thread(self._file.refresh):
                 self._runner.use(self.config)
 
@@ -99,13 +99,13 @@ class Teams:
         return list((await asyncio.to_thread(self._file.projects)).items())
 
     async def start(self) -> None:
-        """Read the teams, and requeue what an earlier daemon left."""
+        """Read the teams, and requeue asks that an earlier daemon left."""
         await asyncio.to_thread(self._file.begin_confirming)
         self._runner.use(self.config)
         await self._runner.start()
 
     async def discover(self) -> None:
-        """Link conversations that the store lost, and warm up the most used ones, after the start."""
+        """Relink conversations that the store lost, and warm up the most used ones, after the start."""
         linked = await self._sessions.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
@@ -118,7 +118,7 @@ class Teams:
     @cached_property
     def overview(self) -> Overview:
         """What the dashboard shows of all teams."""
-        from holdfast.teams.overview import Overview  # tools and hooks do without it
+        from holdfast.teams.overview import Overview  # tools and hooks do not need it
 
         return Overview(self._store, self._runner)
 
@@ -136,7 +136,7 @@ class Teams:
         copy_of: str | None = None,
         key: CallKey | None = None,
     ) -> str:
-        """Store an ask; the answer will wait under the id that is returned.
+        """Store an ask; the answer will be stored under the returned id.
 
         With `copy_of` its thread begins as a copy of that session of the team's agent."""
         if not text.strip():
@@ -145,7 +145,7 @@ class Teams:
             raise BadInput("question", "must be at most 1 MiB of text without NUL bytes")
         if temporary and thread is not None:
             raise BadInput("temporary", "does not go with threadId: a temporary conversation has a thread of its own")
-        await self.refresh()  # rights that were taken away no longer hold for this ask
+        await self.refresh()  # revoked rights must not apply to this ask
         claimed: list[Claimed] = []
         speaker, managed = self.sender(caller), caller.managed
         fault = await self._fault(to_team) if to_team in self.config.teams else None
@@ -185,7 +185,7 @@ class Teams:
     ) -> AskState:
         """Return the ask when it is done, or as it is when the time is up. Giving up loses nothing.
 
-        A managed agent that waits takes no place meanwhile."""
+        A managed agent that waits frees its slot meanwhile."""
         began = told = time.monotonic()
         said = ""
         deadline = began + timeout_ms / 1000
@@ -209,7 +209,7 @@ class Teams:
         return (await self.look(ask_id)).ask
 
     async def look(self, ask_id: str) -> AskState:
-        """Return the ask with this id, and what belongs to it."""
+        """Return the state of the ask with this id."""
         state = await self._store.read(lambda tx: queries.ask_state(tx, ask_id))
         if state is None:
             raise NotFound(
@@ -229,7 +229,7 @@ class Teams:
         return ask_id
 
     async def cancel(self, ask_id: str) -> AskState:
-        """Cancel an ask that is not done, and what its agent asked for it; turns under way are interrupted."""
+        """Cancel an ask that is not done, and the asks its agent made for it; turns under way are interrupted."""
         self._runner.cancel(await self._store.write(lambda tx: queries.cancel(tx, ask_id)))
         return await self.look(ask_id)
 
@@ -260,7 +260,7 @@ class Teams:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def status(self, team: str | None, sender: Sender = OWNER) -> TeamsStatus:
-        """Return teams with their processes and queues; a key limited to teams sees these alone."""
+        """Return teams with their processes and queues; a key limited to teams sees only these."""
         from holdfast.teams.results import TeamsStatus, TeamStatus
 
         await self.refresh()
@@ -307,7 +307,7 @@ class Teams:
         return await self._store.read(figures)
 
     async def lately(self, root: Root | None, limit: int = 3) -> list[Exchange]:
-        """Return what the team of this project was asked, and asked itself, the latest first."""
+        """Return what the team of this project was asked, and what it asked others, the latest first."""
         team = self._at(root)
         if team is None:
             return []
@@ -339,7 +339,7 @@ class Teams:
         return await self._store.read(lambda tx: queries.search(tx, words, limit))
 
     async def beginning_with(self, beginning: str) -> list[str]:
-        """Return the ids of asks that begin so, at most two; if there are some that are not done, theirs alone."""
+        """Return at most two ids of asks that begin with this; of open asks only, if there are any."""
         return await self._store.read(
             lambda tx: (
                 queries.beginning_with(tx, beginning, done=False) or queries.beginning_with(tx, beginning, done=True)
@@ -398,7 +398,7 @@ class Teams:
     async def _at_rest(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None
     ) -> Conversation:
-        """Return a conversation that is not being worked on, for a call that was not answered before."""
+        """Return a conversation that is idle, unless the call was answered before."""
 
         def read(tx: Tx) -> Conversation:
             require_unanswered(tx, key, reads_only=True)
@@ -432,7 +432,7 @@ class Teams:
 
         try:
             return await self._store.write(first_time(key, write))
-        except (AlreadyAnswered, Conflict):  # somebody else was faster
+        except (AlreadyAnswered, Conflict):  # another caller was first
             await self._sessions.discard(to_team, copy)
             raise
 
@@ -462,7 +462,7 @@ class Teams:
 
         def write(tx: Tx) -> Conversation:
             before = _idle(tx, _existing(tx, from_team, to_team, thread))
-            queries.leave_session(tx, before.id, tx.new_id(), "The conversation was begun afresh.")
+            queries.leave_session(tx, before.id, tx.new_id(), "The conversation was reset.")
             return _existing(tx, from_team, to_team, thread)
 
         try:
@@ -499,7 +499,7 @@ class Teams:
             )
 
     async def _fault(self, name: str) -> str | None:
-        """Return why a team cannot be run; one of another machine that shares the store may be."""
+        """Return why a team cannot be run; None if another machine that shares the store may run it."""
         team, pool = self.config.teams[name], self._runner.pool
         if pool.is_elsewhere(team) and not self._runner.is_alone:
             return None
@@ -517,11 +517,11 @@ class Teams:
         return next(iter(teams_around(self.config.teams, path)), None) if path is not None else None
 
     def sender(self, caller: Caller) -> Sender:
-        """Who a caller is."""
+        """Return the sender that a caller speaks for."""
         return sender_of(caller, self.config.teams)
 
     def asker(self, sender: Sender, from_team: str | None) -> str:
-        """Return whose conversations a call is about: its own team, or one it names and may act for; else outside."""
+        """Return the team whose conversations a call is about: its own, one it may act for, or the outside sender."""
         if from_team is not None:
             self._known(from_team, "fromTeam", sender)
         return sender.acting_for(from_team) or EXTERNAL

@@ -43,7 +43,7 @@ class Sessions:
     async def delete(self, conversation: Conversation) -> None:
         """Delete a conversation's transcripts, on disk and in the store, also those of sessions that it left.
 
-        The next ask begins a new session, which is told nothing of them."""
+        The next ask begins a new session, which is told nothing about them."""
         team = self._runner.config.teams[conversation.to_team]
         await self._runner.pool.delete(team, conversation)
         for session, frames in await self._ours(team):
@@ -52,7 +52,7 @@ class Sessions:
         await self._store.write(lambda tx: conversations.leave_session(tx, conversation.id, random_id(), None))
 
     async def relink(self) -> int:
-        """Link conversations that the store lost again, from their transcripts; not those it was told to forget."""
+        """Relink conversations that the store lost, from their transcripts; not forgotten ones."""
         linked = 0
         for team in list(self._runner.config.teams.values()):
             root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)
@@ -66,7 +66,7 @@ class Sessions:
     async def _ours(self, team: Team) -> list[tuple[FoundSession, list[tuple[str, str]]]]:
         """Return the found sessions that Holdfast spoke in, the latest first, with the pair and thread of each text.
 
-        What it said last tells which conversation a session is: a copy begins with the words of its original."""
+        Its last message tells which conversation a session belongs to: a copy begins with its original's messages."""
         ours = []
         for session in [] if self._shares_its_project(team) else await self.found(team):
             if read_frame(session.first_prompt or "") is not None:
@@ -77,12 +77,12 @@ class Sessions:
         return ours
 
     def _shares_its_project(self, team: Team) -> bool:
-        """Return whether nothing in a transcript tells which of several teams was spoken to."""
+        """Return whether several teams share a project, so that a transcript cannot tell which of them was asked."""
         return sum(other.project == team.project for other in self._runner.config.teams.values()) > 1
 
 
 def _relink(to_team: str, sender: str, thread: str, session_id: str, messages: int, tx: Tx) -> int:
-    """Link a session to its pair, unless the pair has a conversation of its own already."""
+    """Link a session to its pair, unless the pair already has a conversation."""
     if conversations.between(tx, sender, to_team, thread) is not None:
         return 0
     made = conversations.adopt(tx, sender, to_team, thread, session_id)

@@ -15,7 +15,7 @@ MOST_GIVEN, MOST_TEXT = 300, 600
 
 
 def by_ask(asks: Sequence[Ask], kept: Sequence[KeptEntry], most: int) -> dict[str, tuple[tuple[Step, ...], int]]:
-    """Return for each ask, by id, the last of its steps and how many more there are; `most` for all of them together.
+    """Return for each ask, by id, its last steps and how many more there are; at most `most` steps in total.
 
     `kept` has the latest entry first."""
     begun = sorted((ask for ask in asks if ask.started_at is not None), key=lambda ask: ask.started_at or 0)
@@ -58,7 +58,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[int | None, object]]:
 
 
 def changed(call: Called) -> str:
-    """Return what an edit changed, as lines taken away and added."""
+    """Return what an edit changed, as removed and added lines."""
     if call.replaced is None:
         return ""
     half = MOST_TEXT // 2

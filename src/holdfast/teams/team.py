@@ -12,13 +12,13 @@ from holdfast.agents.registry import DEFAULT
 from holdfast.lazy_dataclass import dataclass
 
 RESERVED_NAME = "external"
-"""What people call a caller that is no team."""
+"""What people call a caller that is not a team."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
 class Policy(StrEnum):
-    """What happens when an agent wants to do something that nobody allowed beforehand."""
+    """What happens when an agent wants to do something that is not allowed in advance."""
 
     DENY = "deny"
     ASK = "ask"
@@ -39,7 +39,7 @@ class Chat:
     id: str
     topic: int | None = None
     allowed_users: tuple[int, ...] = ()
-    """Who may give orders there; nobody when it is empty."""
+    """Who may give orders there; nobody if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class Team:
     """#RRGGBB"""
     agent: str = DEFAULT
     model: str | None = None
-    """None is the agent's own default."""
+    """None: the agent's own default."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """Added to the agent's environment; not shown, because tokens are kept here."""
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
     policy: Policy = Policy.DENY
     machine: str | None = None
-    """Which machine runs it, as its `machine` file says; None is any that has the project."""
+    """Which machine runs it, by the content of its `machine` file; None: any that has the project."""
     max_cost_usd_per_day: float | None = None
     chat: Chat | None = None
     session_file: Path | None = None
@@ -76,7 +76,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class TeamSettings:
-    """What holds for all teams."""
+    """The settings shared by all teams."""
 
     idle_timeout_ms: int = 300_000
     max_processes: int = 10
@@ -88,13 +88,13 @@ class TeamSettings:
     warm_up: int = 0
     """How many of the most used conversations are opened at start."""
     allowed_roots: tuple[Path, ...] = ()
-    """Where projects may be, symlinks resolved; anywhere when it is empty."""
+    """Where projects may be, symlinks resolved; anywhere if empty."""
     max_depth: int = 4
     """How long a chain of teams asking teams may grow."""
 
 
 def name_problem(name: str) -> str | None:
-    """Why `name` cannot be a team's name; None when it can."""
+    """Return why `name` cannot be a team's name; None if it can."""
     if name == RESERVED_NAME:
         return f'"{RESERVED_NAME}" stands for callers that are no team'
     if not _NAME.fullmatch(name):
@@ -103,7 +103,7 @@ def name_problem(name: str) -> str | None:
 
 
 def name_for(project: Path, taken: Container[str] = ()) -> str | None:
-    """Return a name for a team in a project: its folder's, with its parents' while that is taken; None if none fits."""
+    """Return a name for a team in a project: its folder's, prefixed with parents while taken; None if none fits."""
     name = ""
     for folder in (project, *project.parents):
         part = "".join(char if _NAME.fullmatch(f"_{char}") else "-" for char in folder.name).strip("-.")

@@ -1,4 +1,4 @@
-"""Teams on the wire: asking, telling, and looking after conversations."""
+"""The tools of teams: asking, notifying, and managing conversations."""
 # ruff: noqa: N815 - the names are the wire's
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SessionParams(Params):
 
 
 def offer(teams: Teams) -> Offer:
-    """All that teams put on the wire."""
+    """Return the tools of teams."""
     tools = [_ask(teams), _send(teams), _notify(teams), _status(teams), _session(teams)]
     return Offer(tools=tools, order=50, applies=teams.applies_to)
 

@@ -59,7 +59,7 @@ def conversations_view(found: list[Conversation]) -> JSON:
 
 
 def fork_view(copy: Conversation, team: Team | None) -> JSON:
-    """A copy of a conversation, and how a person goes on from it in a terminal, where the agent can be run there."""
+    """A copy of a conversation, and the command that continues it in a terminal, if the agent has one."""
     command = AGENTS[team.agent].resume_command if team is not None else None
     terminal = None if command is None else command(copy.session_id, fork=True)
     return _present({**conversation_view(copy), "terminal": terminal})
@@ -71,7 +71,7 @@ def compaction_view(done: Compaction) -> JSON:
 
 
 def history_view(history: ConversationHistory, most: int | None = MAX_HISTORY_TEXT) -> JSON:
-    """A conversation with its asks; of each text `most` characters, or all."""
+    """A conversation with its asks; each text cut to `most` characters, or whole."""
     return {**conversation_view(history.conversation), "asks": [_asked(ask, most) for ask in history.asks]}
 
 
@@ -117,7 +117,7 @@ def status_view(status: TeamsStatus, *, colors: bool = False) -> JSON:
 
 
 def by_reason(teams: Iterable[JSON], member: str) -> dict[str, list[str]]:
-    """Return the names of the teams in a status that give a reason as this member, by the reason."""
+    """Return the names of the teams in a status, grouped by the reason in this member."""
     reasons: dict[str, list[str]] = {}
     for team in teams:
         if member in team:
@@ -159,7 +159,7 @@ def permission_view(request: PermissionRequest) -> JSON:
 
 
 def approval_view(request: PermissionRequest) -> JSON:
-    """That a request waits, and since when; what it is about is for its owner."""
+    """That a request waits, and since when; its content is for its owner only."""
     return {"id": request.id, "tool": in_quotes(request.tool, MAX_FAULT), "since": iso(request.created_at)}
 
 

@@ -62,7 +62,7 @@ def _there(*paths: Path) -> Iterator[Path]:
 
 
 def _markdown(folder: Path) -> list[Path]:
-    """Return the rules in a folder; those for certain files alone are not read at the start, but are counted."""
+    """Return the rules in a folder; those for certain files only are not read at the start, but are counted."""
     with contextlib.suppress(OSError):
         return sorted(path for path in folder.rglob("*.md") if path.is_file())[:MAX_RULES]
     return []

@@ -128,7 +128,7 @@ def _has_several_names(path: str) -> bool:
 
 
 def _files_of(place: str) -> set[tuple[int, int] | None]:
-    """Return the files right in a directory; hard links lead to files alone."""
+    """Return the files directly in a directory; only files can have hard links."""
     try:
         with os.scandir(place) as entries:
             return {_identity(entry.path) for entry in itertools.islice(entries, MAX_LINKED_FILES)}

@@ -150,7 +150,7 @@ class ClaudeAgent:
         return await ClaudeSession.start(options, session_id, copy, permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
-        """Return the user's own Claude Code, else the one that came with the SDK."""
+        """Return the user's own Claude Code, or else the one that came with the SDK."""
         own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
         bundled = bundled_claude()
         brought = None if bundled is None else str(bundled)

@@ -143,7 +143,7 @@ class ClaudeSession:
         return turn
 
     async def _tidy_up(self) -> None:
-        await asyncio.sleep(TIDY_SECONDS)  # whoever asked is answered first
+        await asyncio.sleep(TIDY_SECONDS)  # the caller is answered first
         with contextlib.suppress(OSError, ProjectTooSlow):  # the check before the next turn reports it
             await self._copy.read_own()
 
@@ -161,7 +161,7 @@ class ClaudeSession:
             try:
                 await self._client.interrupt()
             except Exception as error:
-                if self.alive:  # else the turn has ended already, with AgentDied
+                if self.alive:  # otherwise the turn has already ended, with AgentDied
                     raise AgentError(f"Claude Code did not take the interrupt: {error}") from error
 
     async def close(self) -> None:
@@ -190,7 +190,7 @@ class ClaudeSession:
             if not running.ended.done():
                 self._turn = None
                 raise AgentDied(f"Claude Code does not take messages any more: {error}") from error
-        # When the caller is cancelled the turn goes on, and the next send is refused until it has ended.
+        # If the caller is cancelled the turn continues, and the next send is refused until it has ended.
         return await asyncio.shield(running.ended)
 
     async def _read(self) -> None:

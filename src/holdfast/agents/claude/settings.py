@@ -27,7 +27,7 @@ from holdfast.setup.json_file import (
 LOCAL = ".claude/settings.local.json"
 SHARED = ".claude/settings.json"
 TIMEOUT_S = 10
-"""Seconds after which Claude Code goes on without a hook; the hook client itself gives up before."""
+"""Seconds after which Claude Code continues without a hook's answer; the hook client gives up before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Hook:
 
 
 CONVERSATION = (Hook("SessionStart"), Hook("UserPromptSubmit"))
-"""A conversation begins, goes on after a compaction, gets a prompt."""
+"""A conversation begins, continues after a compaction, gets a prompt."""
 TOOLS = (Hook("PreToolUse", "Bash"), Hook("PostToolUse", "Read|Bash|mcp__.*"), Hook("Stop"))
 """What an agent does and when it stops: only where a project asked for it."""
 TURNS = (Hook("PreToolUse"), Hook("PostToolUse"), Hook("Stop"), Hook("SessionEnd"))
@@ -158,7 +158,7 @@ def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
 
 
 def _with_ours(groups: list[Any], hook: Hook, handler: dict[str, Any]) -> list[Any]:
-    """Put our handler where ours was, so that the order of hooks stays; else after all others."""
+    """Put our handler where ours was, so that the order of hooks stays, or else after all others."""
     result: list[Any] = []
     placed = False
     for group in groups:

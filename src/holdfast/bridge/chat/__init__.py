@@ -28,7 +28,7 @@ class Address:
 class Button:
     label: str
     action: str
-    """What comes back when it is pressed; at most 64 bytes."""
+    """What pressing it sends back; at most 64 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Outgoing:
     reply_to: str | None = None
     urgent: bool = False
     status: Status | None = None
-    """What became of the message that it is in reply to, where that is all it says: a chat may show it otherwise."""
+    """The status of the message that it replies to, if it says nothing else: a chat may show it in another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Transport(Protocol):
         ...
 
     def place(self, address: Address) -> str:
-        """Name the chat, whichever targets share it: a pause asked for there holds for all of them."""
+        """Identify the chat, which targets may share: a pause requested there applies to all of them."""
         ...
 
     def limits(self, address: Address) -> Sequence[Limit]:

@@ -50,7 +50,7 @@ class Arrival:
     quoted: str | None = None
     quoted_message: int | None = None
     press: str | None = None
-    """The id of the press that must be answered, where it was a button."""
+    """The id of the button press to answer, if it was one."""
     action: str | None = None
     old: bool = False
     """Whether it is a button of a message so old that Telegram no longer names its topic."""
@@ -121,7 +121,7 @@ def _pressed(number: int, press: dict[str, Any]) -> Arrival | None:
 
 
 def _arrival(number: int, message: dict[str, Any], sender: Any) -> Arrival | None:
-    """Where something came from and by whom, without what was written; None where no chat is named."""
+    """Return where something came from and from whom, without its text; None if it names no chat."""
     place = _place(message)
     if place is None:
         return None

@@ -1,4 +1,4 @@
-"""What the owner can order from the phone: commands, buttons, and the first word of a text."""
+"""What the owner can do from the chat: commands, buttons, and the first word of a text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Command:
     name: str
     argument: str = ""
     bot: str | None = None
-    """To whom it is addressed in a group of several bots."""
+    """The bot it is addressed to, in a group with several."""
     pressed: bool = False
     """Whether it came from a button."""
 
@@ -191,7 +191,7 @@ def _listed(tx: Tx, target: str, messages: Sequence[Message]) -> str:
 
 
 def _cancel(tx: Tx, order: Order) -> Said | None:
-    """Cancel the message above a button, in the text or in the quotation; without one, ask which.
+    """Cancel the message that a button, the text or the quoted message names; without one, ask which.
 
     That it is cancelled is an update of the target, so it needs no other answer."""
     tx.lock(f"bridge:{order.target}")

@@ -1,4 +1,4 @@
-"""Held messages in a chat: shown whole, and released or dropped there by whoever may give the agent orders."""
+"""Held messages in a chat: shown whole, and released or dropped there by users who may give the agent orders."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def decide(tx: Tx, target: str, digest: str, *, drop: bool) -> str:
 
 
 def asked(message: HeldMessage) -> str:
-    """Render a held message in full, or where it can be read."""
+    """Render a held message in full, or say where it can be read."""
     head = f"{message.priority.word.capitalize()} message from `{_plain(message.sender)}`"
     if not fits(message):
         return f"{head}\n{in_terminal(message.target)}"
@@ -56,7 +56,7 @@ def asked(message: HeldMessage) -> str:
 
 
 def fits(message: HeldMessage) -> bool:
-    """Whether one chat text shows all of it: what is released is what was shown."""
+    """Return whether one chat text shows all of it: only what was shown may be released."""
     text = _text(message)
     return len(text) + len(message.sender) <= FITS and masked(text) == text
 

@@ -1,4 +1,4 @@
-"""The intake: what comes from a chat is in the store before anybody says that it was received."""
+"""The intake: what comes from a chat is stored before it is confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.store import Store, Tx
 from holdfast.text import one_line
 
 Served = Callable[[str], bool]
-"""Whether a message for a target is taken soon."""
+"""Returns whether a message for a target will be taken soon."""
 Refresh = Callable[[], Awaitable[None]]
 """Picks up changes of the targets."""
 
@@ -38,12 +38,12 @@ class Account:
     transport: str
     number: str
     name: Callable[[], str | None]
-    """As commands address it; None while it is not known."""
+    """The name by which commands address it; None while unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Replies besides the durable ones. Losing one does no harm: the chat shows what was done."""
+    """Replies that are not stored. Losing one does no harm: the chat shows the outcome."""
 
     press: Callable[[str, str], Awaitable[None]]
     """Answer a button press, by its id."""
@@ -198,7 +198,7 @@ class Intake:
 
 
 def _edit(tx: Tx, waiting: Message, text: str, priority: Priority) -> Said | None:
-    """Put the new text in the place of one that is still waiting; an edit that changes no words says nothing."""
+    """Replace the text of a message that is still waiting; an edit that changes no words gets no reply."""
     if waiting.text == text:
         return None
     queue.rewrite(tx, waiting, text, priority)
@@ -206,7 +206,7 @@ def _edit(tx: Tx, waiting: Message, text: str, priority: Priority) -> Said | Non
 
 
 class Strangers:
-    """Remembers who was refused and when they were last told; nothing of what they wrote."""
+    """Remembers who was refused and when they were last told, but not what they wrote."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -214,7 +214,7 @@ class Strangers:
         self.count = 0
 
     def met(self, one: Arrival) -> bool:
-        """Count a refusal; says whether to tell them, once an hour at most."""
+        """Count a refusal; return whether to tell them, once an hour at most."""
         self.count += 1
         who, now = (one.chat, one.user), self._clock()
         if who in self._told and now - self._told[who] < REFUSAL_S:

@@ -1,4 +1,4 @@
-"""One daemon per account: whoever holds the lease polls or sends, the others stand by."""
+"""One daemon per account: the lease holder polls or sends, the others stand by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pace of a chat: one text at a time, no limit of the other side passed, and pauses it asks for kept."""
+"""The pace of a chat: one text at a time, within the service's limits, and observing the pauses it asks for."""
 
 from __future__ import annotations
 

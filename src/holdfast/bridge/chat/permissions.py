@@ -87,7 +87,7 @@ class PermissionDesk:
 
 
 def asked(request: PermissionRequest) -> str:
-    """Render a request with its whole input, or where to read it."""
+    """Render a request with its whole input, or say where to read it."""
     tool, given = shown(request.tool, FITS), _input(request)
     if not fits(request):
         return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request.id}"

@@ -34,7 +34,7 @@ class Poller:
         self._sleep = sleep
         self._introduced = False
         self.trouble: str | None = None
-        """Why updates cannot be received now, if so."""
+        """Why updates cannot be received now; None if they can."""
 
     async def run(self) -> None:
         offset: int | None = None
@@ -62,7 +62,7 @@ class Poller:
     async def step(self, offset: int | None) -> int | None:
         """Poll once. The returned offset confirms, with the next poll, what is stored now.
 
-        Without news the next question has no offset: after a week without any the numbers begin anew, maybe lower.
+        Without new updates the next poll has no offset: after a week without any, Telegram may restart its numbers.
         """
         if not self._introduced:
             await self._source.introduce()

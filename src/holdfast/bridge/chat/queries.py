@@ -1,4 +1,4 @@
-"""The chats' SQL: what was received, how far was sent, who holds an account; each a function of a transaction."""
+"""The SQL of chats: what was received, what was sent, who holds an account; each a function of a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 NEW_CHAT_MS = 3_600_000
-"""A chat that is new to a target gets what happened within this time, not the whole past."""
+"""A newly linked chat gets the updates of this period, not the whole past."""
 KEPT_MS = 8 * 24 * 3_600_000
 """How long a received number is remembered; Telegram itself forgets after a day."""
 
@@ -137,7 +137,7 @@ def failed(tx: Tx, transport: str, target: str, failure: str, pause_ms: int, *, 
 
 
 def rest(tx: Tx, transport: str, target: str, pause_ms: int) -> None:
-    """Pause a chat without a failure of this target's."""
+    """Pause a chat although no send of this target failed."""
     sql = (
         "UPDATE bridge_chats SET next_at = :next_at"
         " WHERE transport = :transport AND target = :target AND next_at < :next_at"

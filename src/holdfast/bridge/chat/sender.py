@@ -1,4 +1,4 @@
-"""The sender: updates reach a chat once and in order, also after a crash, and no chat holds up another."""
+"""The sender: updates reach a chat once and in order, even after a crash, and no chat holds up another."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Sender:
         await self._under_lease(write)
 
     def _neighbours(self, address: Address) -> list[str]:
-        """The other targets in the same chat: a pause holds for them too, also after a restart."""
+        """Return the other targets in the same chat: a pause applies to them too, even after a restart."""
         place = self._transport.place(address)
         others = [found for name in self._targets() if name != address.target and (found := self._address(name))]
         return [other.target for other in others if self._transport.place(other) == place]

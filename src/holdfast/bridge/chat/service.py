@@ -1,4 +1,4 @@
-"""The chats of a daemon: what runs in the background, and the door for what Telegram brings by itself."""
+"""The chats of a daemon: background loops, and the webhook that Telegram posts to."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class ChatStatus:
     transports: tuple[str, ...]
     undelivered: list[queries.Undelivered]
     receiving: str | None
-    """Why updates cannot be received, if so."""
+    """Why updates cannot be received; None if they can."""
     refused: int
     """Messages of people who are not on the list."""
 
 
 class Chats:
-    """Runs the chats of a daemon; the only door to them."""
+    """Runs the chats of a daemon; the entry point for other packages."""
 
     def __init__(
         self,

@@ -46,9 +46,9 @@ REACTIONS = {
     Status.EXPIRED: "👎",
     Status.CANCELLED: None,
 }
-"""How the bot reacts to a message: with what became of it. Each is among the reactions that Telegram has."""
+"""The bot's reaction for each status of a message. Each is one that Telegram offers."""
 SPOKEN = (Status.PENDING, Status.LEASED)
-"""What is said in words where a group allows no reactions; of all else the chat gets a text anyway."""
+"""Statuses that are put in words if a group allows no reactions; the others get a text anyway."""
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class Telegram:
             try:
                 return await bot.set_message_reaction(chat, message, REACTIONS[status])
             except (errors.BadRequest, errors.Forbidden, errors.InvalidToken):
-                return False  # a fault of the chat or of the bot shows again with the next text
+                return False  # a fault of the chat or the bot will show with the next text
 
         return await self._call(attempt())
 
@@ -186,7 +186,7 @@ class Telegram:
         if offset is not None:
             asked["offset"] = offset
         # The library's own method would parse the whole batch, and one update it cannot read would hold up all others
-        # for ever. Telegram takes method names in any case; the library leaves names it does not know alone.
+        # forever. Telegram accepts method names in any case; the library leaves unknown names alone.
         found = await self._call(
             bot.do_api_request("getupdates", api_kwargs=asked, read_timeout=wait_s + self._timeout)
         )

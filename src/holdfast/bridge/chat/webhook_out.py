@@ -98,7 +98,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def genuine(secret: str, timestamp: str, body: bytes, signed: str) -> bool:
-    """Verify a signature, for receivers. Old timestamps are theirs to refuse."""
+    """Verify a signature, for receivers, who must refuse old timestamps themselves."""
     return hmac.compare_digest(signature(secret, timestamp, body).encode(), signed.encode("utf-8", "surrogateescape"))
 
 

@@ -22,7 +22,7 @@ PROGRESS = {
     Status.EXPIRED: "Expired.",
     Status.CANCELLED: "Cancelled.",
 }
-"""What became of a message, where a chat has no other sign for it."""
+"""The status of a message in words, for chats without reactions."""
 
 
 @dataclass(frozen=True, slots=True)

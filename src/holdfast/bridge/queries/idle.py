@@ -14,11 +14,11 @@ from holdfast.store import Tx
 COPY = "copy"
 """How a message is handed out to a copy of the conversation at the terminal."""
 TOLD, KNOWN = "copy-told", "copy-known"
-"""The same message after the agent at the terminal was told of it, and once that stands in its transcript."""
+"""The same message after the agent at the terminal was told of it, and once its transcript contains that."""
 AT_ONCE = 3
-"""Answers of a copy that an agent is told with one prompt."""
+"""Answers of a copy that an agent is told per prompt."""
 MOST = 100
-"""Answers that are looked at with one prompt."""
+"""Answers that are considered per prompt."""
 CURRENT = "row_id = (SELECT incarnation FROM bridge_targets WHERE target = :target)"
 
 
@@ -31,7 +31,7 @@ class CopyAnswer:
 
 
 def state(tx: Tx, target: str) -> Idle | None:
-    """The question whether a copy is to answer, of the session that is at work for a target."""
+    """Return the question whether a copy may answer, for the session at work for a target."""
     row = tx.one(
         f"SELECT session_id, question, decision FROM bridge_incarnations WHERE {CURRENT} AND question IS NOT NULL",
         target=target,
@@ -40,7 +40,7 @@ def state(tx: Tx, target: str) -> Idle | None:
 
 
 def ask(tx: Tx, target: str) -> str:
-    """Store that the owner is asked; returns the question's id."""
+    """Store a question to the owner; return its id."""
     question = tx.new_id()
     sql = f"UPDATE bridge_incarnations SET question = :question, decision = NULL WHERE {CURRENT}"
     tx.run(sql, question=question, target=target)
@@ -53,7 +53,7 @@ def decide(tx: Tx, target: str, decision: str) -> None:
 
 
 def answered(tx: Tx, target: str) -> list[CopyAnswer]:
-    """Messages that copies answered and that the agent at the terminal may not know of, the oldest first."""
+    """Return messages that copies answered and the agent at the terminal may not know, the oldest first."""
     rows = tx.all(
         f"SELECT {MESSAGE}, reply FROM bridge_messages WHERE target = :target AND (way = '{COPY}' OR way = '{TOLD}')"
         " AND status IN ('done', 'failed') ORDER BY seq LIMIT :limit",
@@ -64,5 +64,5 @@ def answered(tx: Tx, target: str) -> list[CopyAnswer]:
 
 
 def mark(tx: Tx, message: Message, way: str) -> None:
-    """Note how far the agent at the terminal knows of an answered message."""
+    """Record whether the agent at the terminal was told of an answered message, and has it in its transcript."""
     tx.run("UPDATE bridge_messages SET way = :way WHERE row_id = :row", way=way, row=message.row_id)

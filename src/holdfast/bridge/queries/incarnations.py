@@ -26,7 +26,7 @@ def last_seen(tx: Tx, target: str) -> int | None:
 def seen(
     tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: bool = False, transcript: str = ""
 ) -> Restart | None:
-    """Note that an agent of the target is at work. On a restart the old one's messages are requeued."""
+    """Record that an agent of the target is at work. On a restart the old one's messages are requeued."""
     _begin(tx, target)
     known = incarnation(tx, target)
     found = restart(target, known, session_id, known_is_alive=known_is_alive)

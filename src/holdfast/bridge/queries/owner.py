@@ -1,4 +1,4 @@
-"""The SQL of what a queue's owner does: looks at messages, lets held ones go, sends ended ones on their way again."""
+"""The SQL behind the owner's actions on a queue: listing, releasing held messages, requeuing ended ones."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HeldMessage:
 
 
 SEARCHED = 20_000
-"""Messages that a search looks at, the newest."""
+"""How many of the newest messages a search covers."""
 
 
 def search(tx: Tx, words: Sequence[str], limit: int) -> list[ListedMessage]:
@@ -93,7 +93,7 @@ def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: 
 
 
 def unfinished(tx: Tx, target: str, limit: int) -> list[ListedMessage]:
-    """A target's messages that are in progress, wait in the order of delivery, or are dead letters."""
+    """Return a target's messages: in progress, waiting in order of delivery, and dead letters."""
     rows = tx.all(
         f"SELECT {LISTED} FROM bridge_messages WHERE target = :target AND status IN ('leased', 'pending', 'dead')"
         " ORDER BY CASE status WHEN 'leased' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END, priority DESC, seq LIMIT :limit",
@@ -116,7 +116,7 @@ def named(tx: Tx, message_id: str) -> list[ListedMessage]:
 
 
 def requeue(tx: Tx, message: ListedMessage) -> None:
-    """Queue an ended message again; one attempt stays counted, so its taker learns that it is not the first."""
+    """Requeue an ended message; one attempt stays counted, so that the next taker learns it was handed out before."""
     tx.run(
         f"UPDATE bridge_messages SET status = 'pending', seq = {NEXT_SEQ}, attempts = :attempts, expires_at = :expires,"
         " lease_by = NULL, lease_until = NULL, way = NULL, outcome = NULL, reply = NULL, finished_at = NULL"

@@ -1,4 +1,4 @@
-"""What the owner of a target is asked and has not decided: each query a function of a transaction."""
+"""Open questions to the owner of a target: each query a function of a transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.store import Tx
 
 @dataclass(frozen=True, slots=True)
 class RestartQuestion:
-    """The agent of a target was restarted in the middle of a task: is it to resume, or to start fresh?"""
+    """The agent of a target was restarted in the middle of a task: should it resume or start fresh?"""
 
     target: str
     session_id: str
@@ -21,7 +21,7 @@ class RestartQuestion:
 
 @dataclass(frozen=True, slots=True)
 class IdleQuestion:
-    """The agent of a target is idle at its terminal while messages wait: is a copy of it to answer?"""
+    """The agent of a target is idle at its terminal while messages wait: may a copy of it answer?"""
 
     target: str
     question: str
@@ -29,7 +29,7 @@ class IdleQuestion:
 
 
 def restarts(tx: Tx) -> list[RestartQuestion]:
-    """Restarts whose task nobody decided on, and that the new session did not take up by itself."""
+    """Return restarts without a decision on their task, unless the new session already continued it."""
     rows = tx.all(
         "SELECT t.target, i.session_id, i.started_at FROM bridge_tasks t"
         " JOIN bridge_targets b ON b.target = t.target JOIN bridge_incarnations i ON i.row_id = b.incarnation"
@@ -45,7 +45,7 @@ def restarts(tx: Tx) -> list[RestartQuestion]:
 
 
 def idle(tx: Tx) -> list[IdleQuestion]:
-    """Targets whose owner was asked whether a copy is to answer."""
+    """Return targets whose owner was asked whether a copy may answer."""
     rows = tx.all(
         "SELECT b.target, i.question, (SELECT count(*) FROM bridge_messages m WHERE m.target = b.target"
         " AND m.status = 'pending') AS waiting FROM bridge_targets b"

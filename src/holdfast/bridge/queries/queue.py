@@ -37,9 +37,9 @@ MESSAGES = leases.Lease(
 OF_SESSION = "session:"
 """Prefix of a lease holder that is an agent session."""
 EDITED = ".edit"
-"""Follows the id of a chat's message in the id of an edit that is a message of its own."""
+"""Suffix of the id of an edit that became a separate message; a chat message's id precedes it."""
 NEXT_SEQ = "(SELECT coalesce(max(seq), 0) + 1 FROM bridge_messages WHERE target = :target)"
-"""The place behind everything that was ever sent to a target."""
+"""A queue position after everything that was ever sent to a target."""
 WAITING = "(SELECT count(*) FROM bridge_messages WHERE target = :target AND status = 'pending')"
 FRONT = (
     f"SELECT {MESSAGE}, 0 AS waiting FROM bridge_messages WHERE target = :target AND status = 'leased'"
@@ -95,7 +95,7 @@ def enqueue(
 
 
 def report(tx: Tx, message_id: str, target: str, source: str, status: Status) -> None:
-    """Show in the chat that a message came from what became of it."""
+    """Report a message's status to the chat that it came from."""
     if source == FROM_CHAT:
         updates.add(tx, target, UpdateKind.PROGRESS, status.value, message_id, chat_only=True)
 
@@ -105,7 +105,7 @@ def is_full(tx: Tx, target: str, priority: Priority) -> bool:
 
 
 def _places(priority: Priority) -> int:
-    """How many messages may wait; some places are reserved for STOP."""
+    """Return how many messages may wait; some places are reserved for STOP."""
     return MAX_PENDING + (KEPT_FOR_STOP if priority is Priority.STOP else 0)
 
 
@@ -149,7 +149,7 @@ def hand_out(
 
 
 def most_urgent(messages: Iterable[Message]) -> Message | None:
-    """Return the message of the highest priority, of these the oldest."""
+    """Return the oldest message of the highest priority."""
     return max(messages, key=lambda message: (message.priority, -message.seq), default=None)
 
 
@@ -205,7 +205,7 @@ def give_back(tx: Tx, message: Message) -> Status:
 
 
 def expire_old(tx: Tx, limit: int = 500) -> int:
-    """End messages that nobody took in time, whether or not anybody asks for them."""
+    """End messages that nobody took in time, even if nobody asks for them."""
     rows = tx.all(
         "SELECT row_id, target FROM bridge_messages WHERE status = 'pending' AND expires_at < :now"
         " ORDER BY target LIMIT :limit",
@@ -226,7 +226,7 @@ def expire(tx: Tx, message: Message) -> None:
 
 
 def cancel(tx: Tx, message: Message, by: str) -> None:
-    """End a waiting message that nobody is to get any more."""
+    """Cancel a waiting message."""
     _end(tx, message, Status.CANCELLED, UpdateKind.CANCELLED, f"Cancelled by {by}: {message.text[:200]}")
 
 
@@ -263,7 +263,7 @@ def is_known(tx: Tx, message_id: str, target: str) -> bool:
 def find(tx: Tx, message_id: str, by: str) -> tuple[Message, int] | None:
     """A message by its id, and how many wait for its target.
 
-    Where several targets have one of that id, the one that `by` took, else the newest."""
+    If several targets have one with that id, the one that `by` took, or else the newest."""
     rows = tx.all(FOUND, id=message_id)
     if not rows:
         return None
@@ -284,7 +284,7 @@ def pending(tx: Tx, target: str, limit: int) -> list[Message]:
 
 
 def waiting_from_chat(tx: Tx, target: str, chat_message: str) -> Message | None:
-    """Return what waits of one message in a chat: as it was written, or the newest edit of it."""
+    """Return the waiting message for one chat message: as written, or its newest edit."""
     rows = tx.all(
         f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'pending' AND source = :source"
         " AND (id = :id OR substr(id, 1, :length) = :edited) ORDER BY seq DESC LIMIT 1",
@@ -352,9 +352,9 @@ class Due:
     """Targets that need attention from one taker."""
 
     mine: set[str]
-    """Those where it has a message."""
+    """Targets where the taker has a message."""
     waiting: set[str]
-    """Those where a message waits, or a lease ran out."""
+    """Targets where a message waits, or a lease expired."""
 
 
 def due(tx: Tx, by: str) -> Due:
@@ -381,7 +381,7 @@ def last_seq(tx: Tx, target: str) -> int:
 
 
 def is_stopped(tx: Tx, target: str, since: int) -> bool:
-    """Whether a STOP came after a place in the queue, waiting or already taken by another agent."""
+    """Return whether a STOP came after a queue position, waiting or already taken by another agent."""
     first = pending(tx, target, 1)
     if first and first[0].priority == Priority.STOP:
         return True

@@ -1,4 +1,4 @@
-"""The SQL of upkeep: what was done long ago, and all of a target. Functions of a transaction."""
+"""The SQL of retention: old messages and updates, and everything of a target. Functions of a transaction."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Tasks: what a target's agent works on, and each agent of a project that is no target's.
+"""Tasks: one per target, or one per agent in a project without a target.
 
-A project's task is the caller's that saved it. Who saves or finishes the same task once that caller is gone has taken
-it up. A finished task has no row, so it is never told as open. Each query is a function of a transaction.
+A project's task belongs to the caller that saved it. Once that caller is gone, another one that saves or finishes the
+same task takes it over. A finished task has no row, so it is never listed as open. Each query is a function of a
+transaction.
 """
 # ruff: noqa: S608 - the texts are put together from constants alone
 
@@ -60,7 +61,7 @@ def finish_of_target(tx: Tx, target: str) -> bool:
 
 
 def last_told_of_target(tx: Tx, target: str) -> int:
-    """When the target's task was last saved or finished."""
+    """Return when the target's task was last saved or finished."""
     sql = "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'"
     row = tx.one(sql, target=target)
     return int(row["at"]) if row else 0

@@ -1,4 +1,4 @@
-"""What happened at a target, as whoever follows it is told: each query a function of a transaction."""
+"""Updates: what a target's followers are told; each query a function of a transaction."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LATEST_PROGRESS = (
     " WHERE later.target = bridge_updates.target AND later.seq > bridge_updates.seq AND later.kind = 'progress'"
     " AND later.message_id = bridge_updates.message_id))"
 )
-"""What a chat is sent: of several steps of a message that it was not shown yet, the last."""
+"""What a chat is sent: if it has not seen several statuses of a message, only the last."""
 QUESTION = (
     "(SELECT text FROM bridge_messages AS m"
     " WHERE m.id = bridge_updates.message_id AND m.target = bridge_updates.target)"

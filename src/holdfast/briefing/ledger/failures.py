@@ -21,7 +21,7 @@ _EXIT_CODE = re.compile(r"\AExit code (\d{1,3})\b")
 
 
 def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
-    """Keep what a tool's result says went wrong, and forget what it says is mended."""
+    """Record what a tool's result says went wrong, and drop what it says is fixed."""
     if call.kind == CallKind.RUN:
         # The exit status of a pipe says nothing about the commands before the last.
         if (failed and not _found_nothing(call, text)) or (

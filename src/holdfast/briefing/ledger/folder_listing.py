@@ -40,7 +40,7 @@ class FolderListing:
         """When the folder had changed as it was listed; None if that tells nothing."""
 
     def newest(self, most: int, but: Collection[str] = (), *, thorough: bool = False) -> list[tuple[str, FileState]]:
-        """Return the sessions that changed last, but for some; a thorough look misses no old one that went on."""
+        """Return the sessions that changed last, except some; a thorough look also finds old ones that continued."""
         with self._lock:
             self._look(most, thorough=thorough)
             wanted = islice((name for name in self._newest if name not in but), most)

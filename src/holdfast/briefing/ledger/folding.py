@@ -120,7 +120,7 @@ def _read_command(call: Call, command: str, cwd: str) -> None:
     call.shown, call.written, call.removed = (
         [kept_line(path, model.MAX_PATH) for path in paths] for paths in (named.shown, named.written, named.removed)
     )
-    # A word alone does not show that it is a secret, as the word after -u does not: these come from masked text.
+    # A single word, such as the one after -u, does not show that it is a secret: these come from masked text.
     cleaned = kept(command, model.MAX_COMMAND)
     run = run_of(cleaned)
     call.keys = run.keys

@@ -45,7 +45,7 @@ class GitWatch:
         """Until when a session's repository is left alone, by the monotonic clock."""
 
     def begins(self, session_id: str, root: Root, transcript: str) -> None:
-        """Look at git for a session that begins, or goes on after others may have worked."""
+        """Look at git for a session that begins, or continues after others may have worked."""
         self._ask(_Look(session_id, root, _now(), transcript))
 
     def goes_on(self, ledger: Ledger, root: Root, *, urgent: bool) -> None:

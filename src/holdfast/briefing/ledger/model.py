@@ -216,7 +216,7 @@ class Ledger:
     """The steps of time in which it did something, the latest last: their numbers since the epoch."""
     compactions: int = 0
     unfinished: bool = False
-    """Whether the last turn has no end: it goes on, or was cut off, as by kill -9."""
+    """Whether the last turn has no end: it is still running, or was cut off, for example by kill -9."""
     calls: list[Call] = field(default_factory=list)
     """Calls that were not answered; only while a turn is unfinished."""
     edits: list[str] = field(default_factory=list)

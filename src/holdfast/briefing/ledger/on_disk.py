@@ -51,16 +51,16 @@ class FoundTranscript:
 
 
 class Standing(Enum):
-    """What is to be done with a transcript in a project's folder."""
+    """What to do with a transcript in a project's folder."""
 
     PASSED_OVER = auto()
     """It is no person's, from a forgotten time or another project's, or its hooks told all of it."""
     SEEN_UNREAD = auto()
-    """A hook told of its session, and it has gone on since it was read."""
+    """A hook reported its session, and it has grown since it was read."""
     READ = auto()
-    """No hook told of its session, and all of it was read."""
+    """No hook reported its session, and all of it was read."""
     UNREAD = auto()
-    """No hook told of its session, and it was not read to its end."""
+    """No hook reported its session, and it was not read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def with_known(tx: Tx, roots: Sequence[Root], folders: Folders) -> Folders:
 
 
 def standing_of(one: FoundTranscript, known: KnownTranscript, machine: str, forgotten: int) -> Standing:
-    """Decide what is to be done with a transcript on this machine, in a project that was forgotten until a time."""
+    """Decide what to do with a transcript on this machine, in a project that was forgotten until a time."""
     is_read = known.read_to == one.size
     if one.root is None or known.is_managed or one.changed_ms <= forgotten:
         return Standing.PASSED_OVER

@@ -115,7 +115,7 @@ def _put(tx: Tx, ledger: Ledger, position: Position, location: TranscriptLocatio
         " machine = excluded.machine, transcript = excluded.transcript, file_mark = excluded.file_mark,"
         " read_to = excluded.read_to, content = excluded.content, last_at = excluded.last_at,"
         " updated_at = excluded.updated_at,"
-        # What goes on is no longer settled; what was dismissed stays so until it is worked on again.
+        # A session that continues is no longer settled; a dismissed one stays so until it is worked on again.
         " settled_at = CASE WHEN ledgers.settled = 'dismissed' AND excluded.last_at <= ledgers.settled_at"
         " THEN ledgers.settled_at END",
         id=ledger.session_id,

@@ -1,4 +1,4 @@
-"""What a shell command runs: by it a later success is known to mend an earlier failure."""
+"""What a shell command runs, which tells whether a later success fixes an earlier failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RUNNERS = _WITH_SUBCOMMAND | {
     *("pytest", "jest", "vitest", "mocha", "ava", "tsc", "eslint", "mypy", "pyright", "flake8", "pylint", "shellcheck"),
     *("tox", "nox", "unittest", "phpunit", "rspec", "ctest"),
 }
-"""Programs that check everything they are not told to leave out: a run over more mends one over less."""
+"""Programs that check everything unless told otherwise: a wider run covers a narrower one."""
 _NARROWS = frozenset({"--lib", "--bins", "--doc", "--changed", "--onlyChanged", "--findRelatedTests", "-short"})
 """Options with which a runner leaves something out."""
 _CHECKS = _RUNNERS | {"gcc", "g++", "clang", "clang++", "rustc", "javac", "swiftc", "kotlinc"}

@@ -96,7 +96,7 @@ class Ledgers:
         try:
             return await in_time(look, tuple(roots), folder)
         except ProjectTooSlow:
-            return Folders((), frozenset())  # what is known is told all the same
+            return Folders((), frozenset())  # what is known is still reported
 
     async def newest_of_all(self, most: int, since_ms: int) -> list[FoundTranscript]:
         """Return the newest transcripts of all projects that were written to since a time, the newest first."""

@@ -27,7 +27,7 @@ OF_SESSION = "session:"
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """An agent session whose hook says that it begins or goes on."""
+    """An agent session whose hook says that it begins or continues."""
 
     session_id: str
     root: Root
@@ -41,7 +41,7 @@ class StartedSession:
 
 @dataclass(frozen=True, slots=True)
 class AgentSession:
-    """An agent session as its hooks told of it."""
+    """An agent session as its hooks reported it."""
 
     session_id: str
     root: str
@@ -79,7 +79,7 @@ class AgentSession:
 
 
 def seen(tx: Tx, session: StartedSession) -> None:
-    """Store that a session begins or goes on; one that had ended has begun again."""
+    """Store that a session begins or continues; one that had ended is open again."""
     tx.run(
         "INSERT INTO agent_sessions (session_id, root, project_key, machine, pid, pid_mark, transcript, source,"
         " started_at, seen_at) VALUES (:session, :root, :key, :machine, :pid, :mark, :transcript, :source, :now, :now)"

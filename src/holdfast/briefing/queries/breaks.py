@@ -1,4 +1,4 @@
-"""SQL of the moments at which an agent began anew: what had been known, and what it was told."""
+"""SQL of the moments at which an agent started over: what had been known, and what it was told."""
 # ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def told(tx: Tx, begin: int, step_ms: int) -> list[RecoveredThings]:
 
 def taken_up(tx: Tx, since: int) -> tuple[int, int]:
     """Return of how many recoveries since a time the session has a ledger, and in how many it went on after them."""
-    # The condition on `last_at` lets SQLite answer from an index alone, without the ledgers' contents.
+    # The condition on `last_at` lets SQLite answer from an index, without the ledgers' contents.
     row = tx.one(
         "SELECT count(*) AS known, coalesce(sum(CASE WHEN l.last_at > r.at THEN 1 ELSE 0 END), 0) AS went_on"
         " FROM recoveries r JOIN ledgers l ON l.session_id = r.session_id AND l.last_at >= 0 WHERE r.at >= :since",

@@ -38,7 +38,7 @@ class Recovery:
 
 
 def ledgers(tx: Tx, since: int, limit: int) -> list[RecentLedger]:
-    """Return where the ledgers belong that something was added to since a time, the latest first."""
+    """Return the ledgers that have grown since a time, the latest first."""
     rows = tx.all(
         "SELECT session_id, root, project_key, last_at, updated_at, settled_at FROM ledgers"
         " WHERE last_at >= :since ORDER BY last_at DESC LIMIT :limit",
@@ -55,7 +55,7 @@ def content(tx: Tx, session_id: str) -> Ledger | None:
 
 
 def seen(tx: Tx, since: int, limit: int) -> list[AgentSession]:
-    """Return the sessions that a hook told of since a time, the latest first."""
+    """Return the sessions that a hook reported since a time, the latest first."""
     rows = tx.all(
         f"SELECT {agent_sessions.COLUMNS} FROM agent_sessions WHERE seen_at >= :since ORDER BY seen_at DESC"
         " LIMIT :limit",

@@ -97,7 +97,7 @@ def roots_with_unsettled(tx: Tx, machine: str, limit: int) -> list[Root]:
 
 
 def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> None:
-    """Stop telling these sessions' work as open, except of a session that went on since it was weighed."""
+    """Stop listing these sessions' work as open, except for sessions that continued since they were examined."""
     for session_id, why in settled:
         tx.run(
             "UPDATE ledgers SET settled = :why, settled_at = :now WHERE session_id = :id AND updated_at < :weighed",

@@ -1,4 +1,4 @@
-"""Audit: who tried to take up which connection, and how that ended; never the token."""
+"""Audit: who tried to reconnect to which connection, and the outcome; never the token."""
 
 from __future__ import annotations
 

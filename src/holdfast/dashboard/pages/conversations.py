@@ -84,9 +84,9 @@ def parts(rooms: Rooms) -> list[Part]:
         task.add_done_callback(_logged)
         done, _ = await asyncio.wait([task], timeout=PATIENCE_SECONDS)
         if not done:
-            return Done("The agent is making the conversation shorter. That can take some minutes.")
+            return Done("The agent is compacting the conversation. That can take a few minutes.")
         task.result()
-        return Done("The conversation was made shorter.")
+        return Done("The conversation was compacted.")
 
     async def fork(request: PageRequest) -> Done:
         one = await found(request)
@@ -128,12 +128,12 @@ def _place(query: Mapping[str, str]) -> tuple[int, int] | None:
         return None
     places = query["before"], query.get("line", "0")
     if not all(one.isascii() and one.isdigit() and len(one) < 19 for one in places):
-        raise BadInput("before", "is not a place in the conversation", recovery="Open the conversation again.")
+        raise BadInput("before", "is not a position in the conversation", recovery="Open the conversation again.")
     return int(places[0]), int(places[1])
 
 
 def _logged(task: asyncio.Task[Any]) -> None:
-    """Log what went wrong after nobody waited for it any more."""
+    """Log a failure that nobody waits for any more."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, HoldfastError):
         logger.error("a conversation could not be compacted", exc_info=error)

@@ -1,4 +1,4 @@
-"""Find: one search box over everything, with results as one types."""
+"""Find: one search box over everything, with results as you type."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Queue:
     """Messages that are not shown."""
 
     def can_edit(self, message: ListedMessage) -> bool:
-        """Return whether a message fits a field of the page, and holds nothing there that is not seen."""
+        """Return whether a message fits into a form field and contains nothing invisible."""
         return len(message.text) <= MOST_EDITED and visible(message.text) == message.text
 
 

@@ -27,9 +27,9 @@ LABEL_MARGIN = 250
 """Characters beyond those that are searched for secrets."""
 STATES = {"active": "In use", "archived": "Archived", "all": "All"}
 OFFERED = 20
-"""Sessions that are offered to link with."""
+"""Sessions that are offered for linking."""
 EXPORTED = 2_000
-"""Thoughts that a browser is given at once; the command line has no limit."""
+"""Thoughts that are sent to a browser at once; the command line has no limit."""
 KINDS = {
     Format.MARKDOWN: ("md", "text/markdown; charset=utf-8"),
     Format.JSON: ("json", "application/json"),
@@ -128,19 +128,19 @@ def parts(rooms: Rooms) -> list[Part]:
 
     async def rename(request: PageRequest) -> Done:
         await browser.rename(_caller(request), request.path["id"], request.field("title"))
-        return Done("It has its new name.")
+        return Done("Renamed.")
 
     async def pin(request: PageRequest) -> Done:
         await browser.pin(_caller(request), request.path["id"])
-        return Done("Pinned: agents of its project are given this session first.")
+        return Done("Pinned: agents of its project continue this session first.")
 
     async def unpin(request: PageRequest) -> Done:
         await browser.unpin(_caller(request), request.path["id"])
-        return Done("No longer pinned: agents are given the session that was used last.")
+        return Done("No longer pinned: agents continue the session that was used last.")
 
     async def archive(request: PageRequest) -> Done:
         await browser.archive(_caller(request), request.path["id"])
-        return Done("Archived: it can be read and found, and is not given to agents by itself.")
+        return Done("Archived: it can still be read and found, but agents no longer continue it automatically.")
 
     async def restore(request: PageRequest) -> Done:
         await browser.restore(request.path["id"])
@@ -150,7 +150,7 @@ def parts(rooms: Rooms) -> list[Part]:
         other = request.field("other").strip().rsplit("/", 1)[-1]
         ids = await browser.ids_beginning(other) if other else ()
         if not ids or (len(ids) > 1 and other not in ids):
-            problem = "is the beginning of several sessions' ids" if ids else "is no session's id"
+            problem = "matches several sessions" if ids else "is no session's id"
             raise BadInput("other", problem, recovery="Copy the id from the other session's page.")
         linked = await browser.link(_caller(request), request.path["id"], other if other in ids else ids[0])
         return Done(f"Linked; {linked.id} leads to the other session, and back.")

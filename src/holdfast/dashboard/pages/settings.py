@@ -1,4 +1,4 @@
-"""Settings: who is connected, how long tools take, who tried to come in, keys, browsers and the settings in force."""
+"""Settings: connections, tool latencies, audit, keys, browsers and the settings in force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PER_PAGE = 50
 MOST_CONNECTED = 200
 NEWEST_CALLS = 5_000
 BROWSERS = (("Edg/", "Edge"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Version/", "Safari"))
-"""By what a browser is known, the special ones first: most call themselves Chrome and Safari too."""
+"""How browsers are recognised, special ones first: most call themselves Chrome and Safari too."""
 SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -98,11 +98,11 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
     async def revoke_connection(request: PageRequest) -> Done:
         if not await rooms.connections.reconnects.revoke(request.path["id"], request.attempt):
             raise NotFound("There is no such connection.", recovery="Load the page again.")
-        return Done("That connection is ended, with all its tokens. Its client begins a new one with its next call.")
+        return Done("That connection is revoked, with all its tokens. Its client gets a new one with its next call.")
 
     async def revoke_key(request: PageRequest) -> Done:
         await rooms.keys.revoke(request.path["name"])
-        return Done(f"The key {request.path['name']} opens nothing any more.")
+        return Done(f"The key {request.path['name']} is revoked.")
 
     return [
         Page("/settings", show),
@@ -138,7 +138,7 @@ def _number(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise BadInput("before", "must be as the page before gave it")
+        raise BadInput("before", "must be a cursor from the previous page")
     return int(text)
 
 

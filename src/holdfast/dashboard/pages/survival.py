@@ -64,7 +64,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
 
 
 def _chosen(breaks: list[Break], wanted: str | None, session: ProjectSession | None) -> Break | None:
-    """Return the break that is asked for; else the latest, unless the session was cut off after it."""
+    """Return the requested break, or else the latest, unless the session was cut off after it."""
     if wanted is not None:
         return next((one for one in breaks if str(one.row_id) == wanted), None)
     if session is not None and session.cut_off and not any(one.recovered == session.session_id for one in breaks):

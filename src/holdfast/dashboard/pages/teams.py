@@ -135,10 +135,10 @@ def _pair(query: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _place(text: str | None) -> tuple[int, int] | None:
-    """Return the place in the list of conversations after which a page begins."""
+    """Return the position in the list of conversations after which a page begins."""
     if text is None:
         return None
     used, _, number = text.partition("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in (used, number)):
-        raise BadInput("before", "is not a place in the list", recovery="Open Teams again.")
+        raise BadInput("before", "is not a position in the list", recovery="Open Teams again.")
     return int(used), int(number)

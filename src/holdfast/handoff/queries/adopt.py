@@ -48,7 +48,7 @@ def empty_part_of_run(tx: Tx, table: str, run: int) -> None:
 
 
 def free_number(tx: Tx, project: str, day: str, wanted: int) -> int:
-    """Return the wanted number if it is free, else the next one of that day."""
+    """Return the wanted number if it is free, or else the next one of that day."""
     rows = tx.all("SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day)
     numbers = {row["number"] for row in rows}
     return wanted if wanted not in numbers else max(numbers) + 1
@@ -88,7 +88,7 @@ def last_seq(tx: Tx, table: str, team: str) -> int:
 
 
 def conversation(tx: Tx, session_id: str, from_team: str, to_team: str, thread: str) -> KnownConversation | None:
-    """Return the conversation here of a session, else of the same pair and thread."""
+    """Return the local conversation of a session, or else of the same pair and thread."""
     row = tx.one(
         "SELECT id, session_id FROM conversations WHERE session_id = :session_id"
         " OR (from_team = :from_team AND to_team = :to_team AND thread = :thread)"

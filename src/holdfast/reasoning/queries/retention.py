@@ -1,4 +1,4 @@
-"""The SQL of upkeep: archives old sessions, and removes deleted ones and what is to be forgotten."""
+"""The SQL of retention: archives old sessions, and removes deleted and forgotten ones."""
 
 from __future__ import annotations
 

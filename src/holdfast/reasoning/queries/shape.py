@@ -1,4 +1,4 @@
-"""The SQL of a session's shape: numbers, branches and revisions, from indexes alone, however long the texts are."""
+"""The SQL of a session's shape: numbers, branches and revisions, from indexes only, however long the texts are."""
 # ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations

@@ -26,11 +26,11 @@ ASKS = leases.Lease(
     released="status = 'waiting', note = :note",
 )
 CONVERSATIONS = leases.Lease("conversations", "id", taken="last_started_at = :now", released="agent_pid = NULL")
-"""Taken along with an ask that `next_waiting` chose, which passes over conversations of others."""
+"""Leased with an ask that `next_waiting` chose, which skips conversations of other runners."""
 CLAIMS = "teams:claim"
 """The lock under which asks and conversations are claimed, and waiting asks ended."""
 SEARCHED = 20_000
-"""Asks that a search looks at, the newest."""
+"""How many of the newest asks a search covers."""
 OF_A = ", ".join(f"a.{field.name}" for field in fields(Ask))
 
 # ruff: noqa: S608 - the only texts put into SQL here are column names
@@ -55,7 +55,7 @@ def between(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation |
 
 
 def begin(tx: Tx, from_team: str, to_team: str, thread: str, fork_of: str | None = None) -> Conversation:
-    """The one conversation of this pair and thread, made if there is none; then it may begin as a session's copy."""
+    """Return the one conversation of this pair and thread, creating it if needed, perhaps as a copy of a session."""
     tx.lock(f"conversation:{from_team}:{to_team}:{thread}")
     known = between(tx, from_team, to_team, thread)
     if known is not None:
@@ -80,7 +80,7 @@ def begin(tx: Tx, from_team: str, to_team: str, thread: str, fork_of: str | None
 
 
 def conversations(tx: Tx, team: str | None, limit: int, only: Sequence[str] | None = None) -> list[Conversation]:
-    """Conversations, the last used first; `only` those that one of these teams has a part in."""
+    """Return conversations, the last used first; `only` those of these teams."""
     where, bound = ["1 = 1"], dict[str, Any](limit=limit)
     if team is not None:
         where.append("(to_team = :team OR from_team = :team)")
@@ -104,7 +104,7 @@ def set_status(tx: Tx, conversation_id: int, status: ConversationStatus) -> None
 
 
 def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, note: str | None) -> None:
-    """The conversation goes on in another session of its agent."""
+    """Continue the conversation in another session of its agent."""
     tx.run(
         "UPDATE conversations SET session_id = :session, begun = :begun, note = :note WHERE id = :id",
         session=session_id,
@@ -127,12 +127,12 @@ def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) ->
 
 
 def known_sessions(tx: Tx) -> set[str]:
-    """The sessions that conversations are in; those of several teams may be in one project."""
+    """Return the sessions of conversations; several teams may share one project."""
     return {row["session_id"] for row in tx.all("SELECT session_id FROM conversations")}
 
 
 def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) -> None:
-    """The conversation goes on in a new session that is told what the old one was about."""
+    """Continue the conversation in a new session that is told what the old one was about."""
     tx.run(
         "UPDATE conversations SET session_id = :session, begun = 0, summary = :summary, status = 'active',"
         " compacted_count = message_count, fork_of = NULL WHERE id = :id",
@@ -143,17 +143,17 @@ def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) ->
 
 
 def busiest(tx: Tx, runner: str, teams: Sequence[str], limit: int) -> list[Conversation]:
-    """The conversations of these teams with the most messages that no other runner has."""
+    """Return the conversations of these teams with the most messages, except those of other runners."""
     return _free(tx, runner, teams, "status = 'active' ORDER BY message_count DESC, id LIMIT :limit", limit=limit)
 
 
 def mark_begun(tx: Tx, conversation_id: int, pid: int | None) -> None:
-    """The agent has this conversation's session, in this process."""
+    """Record that the agent has this conversation's session, in this process."""
     tx.run("UPDATE conversations SET begun = 1, agent_pid = :pid WHERE id = :id", pid=pid, id=conversation_id)
 
 
 def used(tx: Tx, conversation_id: int, messages: int) -> None:
-    """Messages were exchanged."""
+    """Record that messages were exchanged."""
     tx.run(
         "UPDATE conversations SET message_count = message_count + :messages, last_used_at = :now, note = NULL"
         " WHERE id = :id",
@@ -164,7 +164,7 @@ def used(tx: Tx, conversation_id: int, messages: int) -> None:
 
 
 def compacted(tx: Tx, conversation_id: int) -> None:
-    """The conversation was made shorter at this count of messages, or could not be: it is tried when it has grown."""
+    """Record a compaction, successful or not, at this message count; the next one waits until it has grown."""
     tx.run(
         "UPDATE conversations SET compacted_count = message_count, status = 'active' WHERE id = :id",
         id=conversation_id,
@@ -197,13 +197,13 @@ def ask(tx: Tx, ask_id: str) -> Ask | None:
 
 
 def is_claimed(tx: Tx, ask_id: str, token: str) -> bool:
-    """Whether an ask is still whoever's has this token."""
+    """Return whether the lease with this token still holds the ask."""
     found = ask(tx, ask_id)
     return found is not None and found.status == AskStatus.RUNNING.value and found.lease_token == token
 
 
 def ask_state(tx: Tx, ask_id: str) -> AskState | None:
-    """The ask with this id, its conversation, and its place while it waits."""
+    """Return the ask with this id, its conversation, and its place in the queue while it waits."""
     found = ask(tx, ask_id)
     if found is None:
         return None
@@ -223,7 +223,7 @@ def open_asks(tx: Tx) -> list[AskState]:
 
 
 def beginning_with(tx: Tx, beginning: str, *, done: bool) -> list[str]:
-    """The ids of at most two asks that begin so."""
+    """Return the ids of at most two asks that begin with this."""
     rows = tx.all(
         "SELECT id FROM asks WHERE substr(id, 1, :length) = :beginning"
         f" AND status {'NOT' if done else ''} IN ('waiting', 'running') LIMIT 2",
@@ -245,7 +245,7 @@ def asks_of(tx: Tx, conversation_id: int, before: int | None, limit: int) -> lis
 
 
 def exchanges(tx: Tx, team: str, since: int, limit: int) -> list[Exchange]:
-    """What a team was asked and asked itself, the latest first."""
+    """Return what a team was asked and what it asked others, the latest first."""
     rows: list[Row] = []
     for side in ("a.to_team", "c.from_team"):
         rows += tx.all(
@@ -284,20 +284,20 @@ def search(tx: Tx, words: Sequence[str], limit: int) -> list[AskState]:
 
 
 def running_in(tx: Tx, conversation_id: int) -> Ask | None:
-    """The ask a conversation's agent works on."""
+    """Return the ask that a conversation's agent works on."""
     return _ask(
         tx.one(f"SELECT {ASK} FROM asks WHERE conversation_id = :id AND status = 'running'", id=conversation_id)
     )
 
 
 def place(tx: Tx, row_id: int) -> int:
-    """How many asks wait in front of this one, plus one."""
+    """Return this ask's place in the queue, from 1."""
     row = tx.one("SELECT count(*) AS n FROM asks WHERE status = 'waiting' AND row_id < :row", row=row_id)
     return int(row["n"]) + 1 if row else 1
 
 
 def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask | None:
-    """The ask to run next: first in its conversation, of the conversation that was served longest ago."""
+    """Return the ask to run next: the first of the conversation that was served longest ago."""
     if not teams:
         return None
     names = {f"team{index}": name for index, name in enumerate(teams)}
@@ -346,15 +346,15 @@ def fail_waiting(tx: Tx, ask_id: str, code: str, error: str) -> None:
 
 
 def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
-    """Give a runner the ask and, alone, the conversation's agent session; False if it does not wait any more."""
+    """Lease the ask and its conversation's agent session to a runner; False if the ask no longer waits."""
     if not leases.take(tx, ASKS, found.id, runner, LEASE_MS, token=token):
-        return False  # it was cancelled between the look and this: on PostgreSQL others write meanwhile
+        return False  # cancelled since it was chosen: on PostgreSQL others write concurrently
     leases.take(tx, CONVERSATIONS, found.conversation_id, runner, LEASE_MS)
     return True
 
 
 def hold(tx: Tx, conversation_id: int, runner: str) -> bool:
-    """Give a runner the conversation's agent session without an ask; False while another has it."""
+    """Lease a conversation's agent session to a runner without an ask; False while another has it."""
     tx.lock(CLAIMS)
     return leases.take(tx, CONVERSATIONS, conversation_id, runner, LEASE_MS)
 
@@ -362,14 +362,14 @@ def hold(tx: Tx, conversation_id: int, runner: str) -> bool:
 def renew(tx: Tx, runner: str, running: Iterable[str], held: Iterable[int]) -> tuple[set[str], set[int]]:
     """Renew the leases of the asks that a runner works on and of the conversations whose processes it has.
 
-    Returns those asks and conversations that are not its own any more."""
+    Returns those asks and conversations that it has lost."""
     lost = {ask_id for ask_id in running if not leases.renew(tx, ASKS, LEASE_MS, key=ask_id, holder=runner)}
     gone = {one for one in held if not leases.renew(tx, CONVERSATIONS, LEASE_MS, key=one, holder=runner)}
     return lost, gone
 
 
 def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
-    """The runner has no process for this conversation any more."""
+    """Release a conversation for which the runner no longer has a process."""
     leases.release(tx, CONVERSATIONS, conversation_id, runner)
 
 
@@ -394,7 +394,7 @@ def finish(
     error: str | None = None,
     note: str | None = None,
 ) -> bool:
-    """Store how an ask ended; only whoever has its lease may, and only once."""
+    """Store how an ask ended; only its lease holder may, and only once."""
     changed = tx.run(
         "UPDATE asks SET status = :status, finished_at = :now, lease_until = NULL, answer = :answer,"
         " error_code = :error_code, error = :error, note = :note"
@@ -416,7 +416,7 @@ def finish(
 
 
 def failed_last(tx: Tx, teams: Sequence[str], since: int) -> list[Ask]:
-    """Asks that failed since a time, and nothing was asked in their conversation after them; the newest first."""
+    """Return asks that failed since a time and were the last of their conversation, the newest first."""
     names = {f"team{index}": name for index, name in enumerate(teams)}
     if not names:
         return []
@@ -431,7 +431,7 @@ def failed_last(tx: Tx, teams: Sequence[str], since: int) -> list[Ask]:
 
 
 def cancel(tx: Tx, ask_id: str) -> list[str]:
-    """Cancel an ask that is not done, and what its agent asked meanwhile; returns the ids of all that were."""
+    """Cancel an ask that is not done, and the asks of its agent; returns the ids of all that were cancelled."""
     _lock_children(tx, ask_id)
     found = ask(tx, ask_id)
     if found is None or not finish(tx, found, None, AskStatus.CANCELLED):
@@ -443,7 +443,7 @@ def cancel(tx: Tx, ask_id: str) -> list[str]:
 
 
 def parent_in(tx: Tx, conversation_id: int) -> Ask | None:
-    """The ask on whose behalf a conversation's agent asks; it is not cancelled before the transaction ends."""
+    """Return the ask on whose behalf a conversation's agent asks, locked against cancelling until the commit."""
     found = running_in(tx, conversation_id)
     if found is None:
         return None
@@ -473,14 +473,14 @@ def add_usage(
 
 
 def requeue(tx: Tx, found: Ask, runner: str, note: str) -> None:
-    """The ask waits again, at its old place, unless it is no longer this runner's."""
+    """Requeue an ask at its old place, unless it is no longer this runner's."""
     if leases.release(tx, ASKS, found.id, runner, note=note):
         permissions.end(tx, found.id)
         tx.emit("teams.requeued", found.id, {"to": found.to_team})
 
 
 def grown(tx: Tx, runner: str, teams: Sequence[str], threshold: int, limit: int = 10) -> list[Conversation]:
-    """Conversations of these teams that are to be made shorter, that nobody works on and no other runner has."""
+    """Return conversations of these teams to compact: idle, and not leased to another runner."""
     return _free(
         tx,
         runner,
@@ -509,14 +509,14 @@ def _free(tx: Tx, runner: str, teams: Sequence[str], which: str, **values: Any) 
 
 
 def archive_unused(tx: Tx, before: int) -> int:
-    """Archive conversations that were not used for long."""
+    """Archive conversations that have not been used for long."""
     return tx.run(
         "UPDATE conversations SET status = 'archived' WHERE status = 'active' AND last_used_at < :before", before=before
     )
 
 
 def spent_since(tx: Tx, team: str, since: int) -> int:
-    """What a team's agent reported to have cost, in millionths of a dollar."""
+    """Return the cost that a team's agent reported, in millionths of a dollar."""
     row = tx.one(
         "SELECT coalesce(sum(cost_microusd), 0) AS total FROM asks WHERE to_team = :team AND finished_at >= :since",
         team=team,
@@ -535,7 +535,7 @@ def counts(tx: Tx) -> list[tuple[str, AskStatus, int]]:
 
 
 def add_notice(tx: Tx, from_team: str, to_team: str, text: str, ttl_ms: int) -> str:
-    """Keep a notice for a team's next turn."""
+    """Store a notice for a team's next turn."""
     notice_id = tx.new_id()
     tx.run(
         "INSERT INTO notices (id, from_team, to_team, text, created_at, expires_at)"
@@ -564,13 +564,13 @@ def unseen_notices(tx: Tx, team: str, limit: int = 20) -> dict[str, tuple[str, s
 
 
 def mark_shown(tx: Tx, notice_ids: Iterable[str]) -> None:
-    """These notices were part of a turn that was answered."""
+    """Mark notices as shown: they were part of a turn that was answered."""
     for notice_id in notice_ids:
         tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=notice_id)
 
 
 def working(tx: Tx, team: str) -> Ask | None:
-    """An ask to or from a team that an agent works on now."""
+    """Return an ask to or from a team that an agent works on now."""
     return _ask(
         tx.one(
             f"SELECT {OF_A} FROM asks a JOIN conversations c ON c.id = a.conversation_id"
@@ -583,7 +583,7 @@ def working(tx: Tx, team: str) -> Ask | None:
 
 
 def forget(tx: Tx, team: str) -> int:
-    """Remove every conversation with a team and of it, with all that was said there; how many asks there were."""
+    """Remove every conversation to or from a team with all its content; return how many asks there were."""
     removed = 0
     for row in tx.all("SELECT id, session_id FROM conversations WHERE to_team = :team OR from_team = :team", team=team):
         tx.run("DELETE FROM transcript_lines WHERE session_id = :id", id=row["session_id"])
@@ -607,7 +607,7 @@ def _ask(row: Row | None) -> Ask | None:
 
 
 def leave_session(tx: Tx, conversation_id: int, session_id: str, note: str | None) -> None:
-    """The conversation begins anew in another session, which is told nothing of what was before."""
+    """Restart the conversation in another session, which is told nothing about the old one."""
     set_session(tx, conversation_id, session_id, begun=False, note=note)
     tx.run(
         "UPDATE conversations SET fork_of = NULL, summary = NULL, compacted_count = message_count,"
@@ -617,7 +617,7 @@ def leave_session(tx: Tx, conversation_id: int, session_id: str, note: str | Non
 
 
 def fork(tx: Tx, original: Conversation, thread: str, session_id: str) -> Conversation:
-    """A new thread in a session that is a copy of another conversation's."""
+    """Create a thread in a session that is a copy of another conversation's."""
     made = adopt(tx, original.from_team, original.to_team, thread, session_id)
     tx.run(
         "UPDATE conversations SET message_count = :messages, compacted_count = :compacted WHERE id = :id",

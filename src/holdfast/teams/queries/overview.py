@@ -1,4 +1,4 @@
-"""SQL of what the dashboard shows of teams: figures of pairs and of times, lifetimes, and notices of a conversation."""
+"""The SQL behind the dashboard's team pages: figures per pair and period, lifetimes, a conversation's notices."""
 # ruff: noqa: S608 - the SQL is built from constants and whole numbers only
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIGURES = ("asks", "answered", "failed", "input_tokens", "output_tokens", "cost_
 
 
 def _asks(columns: str) -> str:
-    """Return the asks since a time, from their index alone; those that never began to run cost nothing."""
+    """Return the asks since a time, from their index only; asks that never started have no cost."""
     return (
         f"(SELECT {columns}, status, input_tokens, output_tokens, cost_microusd,"
         " status IN ('answered', 'failed') AND duration_ms IS NOT NULL AS started"
@@ -76,7 +76,7 @@ def lifetimes(tx: Tx, since: int, bounds: Sequence[int]) -> list[int]:
 
 
 def conversations(tx: Tx, pair: tuple[str, str] | None, before: tuple[int, int], limit: int) -> list[Conversation]:
-    """Return conversations, of one pair or of all, the last used first; those after a place in that order."""
+    """Return conversations, of one pair or of all, the last used first; only those after a cursor."""
     which = "" if pair is None else " AND from_team = :from_team AND to_team = :to_team"
     rows = tx.all(
         f"SELECT {CONVERSATION} FROM conversations WHERE (last_used_at, id) < (:used, :id){which}"
@@ -90,7 +90,7 @@ def conversations(tx: Tx, pair: tuple[str, str] | None, before: tuple[int, int],
 
 
 def notices(tx: Tx, team: str, begin: int, end: int, limit: int) -> list[Notice]:
-    """Return the notices that a team was shown in a time, and those that it will be shown next."""
+    """Return the notices that a team was shown in a period, and those that it will be shown next."""
     rows = tx.all(
         "SELECT from_team, text, created_at, shown_at FROM notices WHERE to_team = :team"
         " AND ((shown_at >= :begin AND shown_at <= :end) OR (shown_at IS NULL AND expires_at > :now))"

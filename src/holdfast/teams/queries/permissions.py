@@ -28,7 +28,7 @@ def add(tx: Tx, ask_id: str, team: str, tool: str, given: str, wait_ms: int) -> 
 
 
 def is_over(tx: Tx, ask_id: str) -> bool:
-    """Whether an ask is not being worked on any more."""
+    """Return whether an ask is no longer being worked on."""
     row = tx.one("SELECT status FROM asks WHERE id = :id", id=ask_id)
     return row is not None and row["status"] != "running"
 
@@ -70,7 +70,7 @@ def waiting_of(tx: Tx, ask_id: str) -> PermissionRequest | None:
 
 
 def end(tx: Tx, ask_id: str) -> None:
-    """Nobody waits any more for what an ask's agent requested: its turn is over."""
+    """End the open requests of an ask's agent, whose turn is over."""
     tx.run(
         "UPDATE permissions SET expires_at = :now WHERE ask_id = :ask AND allowed IS NULL AND expires_at > :now",
         now=tx.now(),

@@ -87,7 +87,7 @@ class EventStreams:
             self._open.discard(woken)
 
     async def _after(self, cursor: int) -> list[Event] | None:
-        """Return the next events; None if they are too many, or not there any more."""
+        """Return the next events; None if there are too many, or they were deleted."""
         newest = self._newest
         if newest and newest[0].seq <= cursor + 1 <= newest[-1].seq + 1:
             return [event for event in newest if event.seq > cursor]

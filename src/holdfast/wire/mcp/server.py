@@ -177,7 +177,7 @@ class Wire:
         meta: dict[str, Any] | None = None
         if met.issued is not None:
             meta = {CONNECTION: issued_view(met.issued)}
-            # A model sees the structured content alone; a client that sends headers reads _meta.
+            # A model sees only the structured content; a client that sends headers reads _meta.
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **issued_view(met.issued)}}
         text = to_json(result)

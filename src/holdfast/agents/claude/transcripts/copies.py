@@ -48,7 +48,7 @@ class ClaudeCopies:
         return [path.stem for path in files if is_canonical_session_id(path.stem) and self._belongs(path)]
 
     def _belongs(self, path: Path) -> bool:
-        """Return whether a transcript is the project's own: paths that differ in punctuation alone share a folder."""
+        """Return whether a transcript is the project's own: paths that differ only in punctuation share a folder."""
         cwd = None
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in lines_in(file.read(LOOKED_AT)):

@@ -27,7 +27,7 @@ async def to_store(store: Store, session_id: str, transcript: Path) -> None:
 
 
 async def from_store(store: Store, session_id: str, folder: Path) -> bool:
-    """Write the store's copy into a project's folder if it goes on from the file there; False if it cannot."""
+    """Write the store's copy into a project's folder if it continues the file there; False if it does not."""
     there = await TranscriptStore(store).everywhere(session_id)
     if not there.get(MAIN):
         return False

@@ -16,7 +16,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
-"""Entries that the agent writes to its own file alone and not to the store; a conversation resumes without them."""
+"""Entries that the agent writes only to its own file, not to the store; a conversation resumes without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def parent(self) -> str | None:
-        """The id of the line that it goes on from."""
+        """The id of the line that it continues."""
         return None if self.entry is None else _text(self.entry, "parentUuid")
 
     @property
@@ -96,7 +96,7 @@ def _keyed(parsed: Iterable[tuple[str, Entry | None]]) -> list[Line]:
 
 
 def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
-    """Return one transcript of two copies. Where both went on differently, the earlier continuation comes first."""
+    """Merge two copies into one transcript. If they have diverged, the earlier continuation comes first."""
     at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
     in_copy = {line.key for line in copy}
     merged: dict[str, Line] = {}

@@ -23,7 +23,7 @@ _AS_WRITTEN = frozenset(
 
 
 def shareable(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Mask secrets. Lines without an id are known by their text alone: with a secret in them they are not shared."""
+    """Mask secrets. Lines without an id are identified only by their text: with a secret they are not shared."""
     found = ((entry, _masked(dict(entry))) for entry in entries)
     return [shared for entry, shared in found if shared == entry or isinstance(entry.get("uuid"), str)]
 
@@ -39,5 +39,5 @@ def _masked(value: Any, name: str = "") -> Any:
         return value
     changed = {key: _masked(one, key) for key, one in value.items()}
     if value.get("type") == "thinking" and changed != value:
-        return {"type": "text", "text": MASK}  # its signature holds for the whole alone
+        return {"type": "text", "text": MASK}  # its signature covers only the whole
     return changed
