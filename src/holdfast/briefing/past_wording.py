@@ -139,7 +139,7 @@ def _uncommitted(one: Predecessor, project: Path | None) -> list[Item]:
 
 
 def _unfinished(one: Predecessor) -> str:
-    """Return a session and what is open of it, on one line."""
+    """Return a session and its open work, on one line."""
     left = one.open
     parts = [f"session {named(one.session_id)}{_branch(one)}"]
     if one.where.relation is not Relation.HERE:
