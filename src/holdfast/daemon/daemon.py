@@ -44,7 +44,7 @@ FIRST_HOOK_SECONDS = 0.5
 """How long a daemon that a hook started waits for that hook before it imports what agents' tools need."""
 
 SALVAGING = "HOLDFAST_SALVAGING"
-"""Tells the daemon that this process becomes that it was started again because of damage."""
+"""Tells the re-executed daemon that it was restarted because of damage."""
 
 logger = logging.getLogger(__name__)
 

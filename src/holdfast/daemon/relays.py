@@ -65,7 +65,7 @@ class Relays:
         transport = self._transports.open_relay(hello)
         try:
             if transport.identity is not None:
-                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and tells of the outage
+                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and reports the outage
                     await self._connections.attach(transport.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.

@@ -1,4 +1,4 @@
-"""A session's subagents: what each did stands in a transcript of its own, beside the session's."""
+"""A session's subagents: each has its own transcript, beside the session's."""
 
 from __future__ import annotations
 
