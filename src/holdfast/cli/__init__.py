@@ -48,7 +48,7 @@ COMMANDS = (
     Command("setup", "setup", CONTINUE, "Connect my agent to Holdfast, or disconnect it.", ("install",), short=True),
     Command("show", "show", CONTINUE, "Where does the work here stand?", ("briefing",), short=True, for_agents=True),
     Command(
-        "resume", "resume", CONTINUE, "Go on where the agent was cut off.", ("continue",), short=True, for_agents=True
+        "resume", "resume", CONTINUE, "Continue the work that was cut off.", ("continue",), short=True, for_agents=True
     ),
     Command("find", "history", CONTINUE, "Where did we talk about that?", ("search",), short=True, for_agents=True),
     Command("import", "history", CONTINUE, "Index the conversations that are on this machine, for find."),

@@ -104,7 +104,7 @@ class Daemon:
             # It was noted, so the next start salvages it. If that one meets damage again, no further start will help.
             if self._salvaging:
                 raise StoreCorrupt(
-                    f"A salvage did not mend it: {error.message}",
+                    f"A salvage did not repair it: {error.message}",
                     recovery=f"Keep a copy of {home}, then put a backup in its place: `holdfast restore FILE`.",
                 ) from error
             self._why, self._restart = str(error), True

@@ -115,7 +115,7 @@ class Relays:
             return []
         return [
             f"A relay of holdfast {self._newer} asked for a newer daemon, but none took over from this one "
-            f"({__version__}), which goes on serving. {self._settings.home / 'daemon.log'} says why it did not start."
+            f"({__version__}), which keeps serving. {self._settings.home / 'daemon.log'} says why it did not start."
         ]
 
     async def _closed(self, transport: OpenTransport) -> None:

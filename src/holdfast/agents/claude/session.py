@@ -189,7 +189,7 @@ class ClaudeSession:
             await asyncio.wait([self._reading], timeout=END_SECONDS)
             if not running.ended.done():
                 self._turn = None
-                raise AgentDied(f"Claude Code does not take messages any more: {error}") from error
+                raise AgentDied(f"Claude Code no longer accepts messages: {error}") from error
         # If the caller is cancelled the turn continues, and the next send is refused until it has ended.
         return await asyncio.shield(running.ended)
 
