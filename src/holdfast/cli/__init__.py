@@ -26,7 +26,7 @@ class Command(NamedTuple):
     """A command, as help, completion, manual page and the rule for agents have it."""
 
     name: str
-    """How it is spelled; two words: it stands in a group, such as `daemon serve`."""
+    """Its name; two words if it is in a group, such as `daemon serve`."""
     module: str
     group: str
     sentence: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
     short: bool = False
     """Whether it is in the short help."""
     for_agents: bool = False
-    """Whether the shell of a managed agent may run it, because it only looks. Actions below it say so themselves."""
+    """Whether a managed agent's shell may run it, because it is read-only. Its actions declare this themselves."""
 
     @property
     def place(self) -> str:
