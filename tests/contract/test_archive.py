@@ -171,7 +171,7 @@ def test_what_went_on_in_both_places_stays_as_it_is_here_and_that_is_said(
         await theirs.handoff(tmp_path / "b.handoff")
         before, files = await ours.everything(), _files(ours.config)
         report = await ours.adopt(tmp_path / "b.handoff")
-        assert any(session in note and "went on here" in note for note in report["notes"])
+        assert any(session in note and "was continued here" in note for note in report["notes"])
         assert any(TALK in refusal and "both" in refusal for refusal in report["refused"])
         after = await ours.everything()
         assert [after[name] for name in ("sessions", "thoughts")] == [before[name] for name in ("sessions", "thoughts")]

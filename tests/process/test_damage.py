@@ -153,7 +153,7 @@ def test_a_start_that_meets_damage_after_a_salvage_says_so_instead_of_starting_f
     refused = embedded.run("serve", env={"HOLDFAST_SALVAGING": "1"})  # as a daemon tells the one that it becomes
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
-    assert "A salvage did not mend it" in line and "holdfast restore" in line
+    assert "A salvage did not repair it" in line and "holdfast restore" in line
 
 
 def test_a_command_that_meets_damage_says_that_the_next_start_salvages_it(embedded: Installation, work: Work) -> None:

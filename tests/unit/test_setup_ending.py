@@ -54,7 +54,7 @@ def test_what_fails_at_the_end_fails_no_setup(
 
     monkeypatch.setattr(setup, "ask_or_do", fails)
     setup._end(AGENTS["claude"], read_settings({}, home=str(tmp_path)), asks=True)
-    assert "could not be looked for: It does not answer." in capsys.readouterr().err
+    assert "could not be searched for: It does not answer." in capsys.readouterr().err
 
 
 def test_the_offer_is_made_once(tmp_path: Path) -> None:

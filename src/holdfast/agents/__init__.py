@@ -46,7 +46,7 @@ class AgentSpec:
     """Whether it asks before it changes files or runs commands, whatever its settings allow."""
     permission: Permission | None = None
     mcp_servers: Mapping[str, Any] | None = field(default=None, repr=False)
-    """MCP servers that it is to use, by name, besides those of its own settings."""
+    """MCP servers for it to use, by name, besides those of its own settings."""
     append_system_prompt: str | None = None
     project_settings: bool = False
     """Whether it follows the settings that the project brings: hooks, MCP servers, permissions."""
@@ -184,7 +184,7 @@ class RunPart(Protocol):
         ...
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
-        """Delete what is kept of a conversation, everywhere."""
+        """Delete a conversation's transcripts everywhere."""
         ...
 
     def forget(self, session_ids: Iterable[str]) -> None:
@@ -290,7 +290,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def reached(self, transcript: str, headings: Mapping[str, str]) -> frozenset[str]:
-        """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
+        """Return the ids whose headings are in the transcript: the agent saw what was delivered with them.
 
         All of them if there is no transcript to look at."""
         ...

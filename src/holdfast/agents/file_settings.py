@@ -152,7 +152,7 @@ class FileSetup:
         try:
             installed = form.installed(self.path, self.request.server)
         except SettingsUnusable:
-            if self.request.launcher_steps:  # what its user is told to paste names the launcher
+            if self.request.launcher_steps:  # the entry that its user should paste names the launcher
                 refresh_quietly(str(self.request.home), create=True)
             raise
         step = putting_in(Originals(self.request.home), installed, form.removed(self.path))

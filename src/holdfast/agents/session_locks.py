@@ -47,7 +47,7 @@ class SessionLocks:
 
     @asynccontextmanager
     async def held(self, session_id: str, *, patience: float | None = None) -> AsyncIterator[None]:
-        """Hold the session for a moment; the agent of a daemon that was killed is given time to end."""
+        """Lock the session briefly; the agent of a daemon that was killed gets time to end."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.path(session_id)
         seconds = self._patience if patience is None else patience

@@ -129,7 +129,7 @@ class Registered:
 def registered(
     where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env", scope: Scope = Scope.USER
 ) -> Registered:
-    """Return a server as its entry names it; what is not of the right type is missing."""
+    """Return a server as its entry names it; values of the wrong type count as missing."""
     command, args, env_table = entry.get("command"), entry.get("args"), entry.get(env)
     words = command if isinstance(command, list) else [command] if isinstance(command, str) and command else []
     more = args if isinstance(args, list) and words else []

@@ -43,7 +43,7 @@ class TranscriptCopies(Protocol):
     """
 
     async def sessions(self, store: Store) -> list[str]:
-        """Return the ids of the project's sessions, by their files and by what the store has of them."""
+        """Return the ids of the project's sessions, on disk and in the store."""
         ...
 
     async def copy(self, store: Store, session_id: str, add: Callable[[str, Iterable[bytes]], None]) -> None:
@@ -55,7 +55,7 @@ class TranscriptCopies(Protocol):
         ...
 
     def compare(self, session_id: str, parts: Parts) -> Relation:
-        """Return how a conversation from elsewhere stands to the one here."""
+        """Compare a conversation from elsewhere with the one here."""
         ...
 
     def put(self, session_id: str, parts: Parts) -> None:

@@ -87,7 +87,7 @@ class TodosWritten:
 
 @dataclass(frozen=True, slots=True)
 class TodoChanged:
-    """One todo was changed; what is empty stays as it is."""
+    """One todo was changed; empty fields stay unchanged."""
 
     key: str
     status: str = ""
@@ -123,7 +123,7 @@ class Ended:
     """The turn ended."""
 
     by_user: bool = False
-    """Whether the user interrupted it; no hook tells that."""
+    """Whether the user interrupted it, which no hook reports."""
 
 
 Part = Asked | Said | Called | Answered | TodosWritten | TodoChanged | Queued | Compacted | Ended

@@ -27,7 +27,7 @@ def decide(
         known = "resume" if task.decision == "resume" else "start fresh"
         raise Conflict(f"Already decided: {known}. To change that, write it to the agent as a message.")
     if is_asked is not None and task.session_id is not None and task.session_id == session:
-        raise Conflict(f"The agent went on without a decision and is working on: {task.current_task}")
+        raise Conflict(f"The agent continued without a decision and is working on: {task.current_task}")
     made = enqueue(decision_text(decision, task.current_task))
     if isinstance(made, Refusal):
         return made

@@ -21,9 +21,9 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
 MAX_FILES = 200
-"""Transcripts on the disk that are looked at, the newest first, and stored projects with unsettled work."""
+"""How many of the newest transcripts on disk are considered, and of stored projects with unsettled work."""
 SECONDS = 20.0
-"""How long projects are looked at; those that are left then are counted."""
+"""How long to look at projects; the remaining ones are only counted."""
 AT_ONCE = 4
 
 Progress = Callable[[float, str], None]
@@ -44,7 +44,7 @@ class UnfinishedWork:
     gone: int = 0
     """How many projects were left out because their directory is gone."""
     left_out: int = 0
-    """How many projects were not looked at for want of time."""
+    """How many projects were skipped for lack of time."""
 
 
 class AllProjects:
@@ -97,7 +97,7 @@ class AllProjects:
         return pasts
 
     async def _roots(self) -> list[Root]:
-        """Return the projects in which somebody may have left work, those with the newest transcripts first."""
+        """Return the projects that may have open work, those with the newest transcripts first."""
         since = time.time_ns() // 1_000_000 - OFFERED_MS
         found = await self._ledgers.newest_of_all(MAX_FILES, since)
 

@@ -1,4 +1,4 @@
-"""What `holdfast`, `holdfast show`, `holdfast resume` and `holdfast dismiss` ask for."""
+"""Commands of `holdfast`, `holdfast show`, `holdfast resume` and `holdfast dismiss`."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ class Recovered:
     """What agents got back since a time."""
 
     by_step: tuple[tuple[int, int], ...]
-    """How often, in each step of time in which there was one."""
+    """How often, for each interval that had one."""
     after: tuple[tuple[str, int], ...]
     """How often after what, the most often first."""
     kinds: tuple[tuple[str, int], ...]
-    """How often each kind of thing was among what was told, the most often first."""
+    """How often each kind of thing was in a briefing, the most frequent first."""
     times: int
     known: int
-    """Of how many it is known what their session did afterwards."""
+    """For how many it is known what their session did afterwards."""
     taken_up: int
     """In how many the session did something afterwards."""
 

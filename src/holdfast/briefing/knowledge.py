@@ -76,7 +76,7 @@ class Knowledge:
     started_at: int = 0
     last_at: int = 0
     active: tuple[int, ...] = ()
-    """The steps of time in which it did something."""
+    """The intervals in which it did something."""
 
     @property
     def steps_done(self) -> int:
@@ -110,7 +110,7 @@ _PARTS: dict[str, type[Any]] = {
 
 
 def knowledge_of(ledger: Ledger, project: Path | None, *, since: int = 0, most: int = MOST_FILES) -> Knowledge:
-    """Return what a ledger says that its agent knows; of files and commits only what was done since a time."""
+    """Return what an agent knows according to its ledger; files and commits only since a time."""
     changed = [file for file in changed_files(ledger)[0] if file.at >= since]
     names = {file.path for file in changed}
     read = [file for file in ledger.read if file.path not in names and file.at >= since]

@@ -55,7 +55,7 @@ def tokens(text: str) -> int:
 
 def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
     """Return the items that fit a budget of tokens beside a frame, most needed first, each text once."""
-    left = min(budget * BYTES_PER_TOKEN, MAX_BRIEFING_CHARS) - size(frame)
+    room = min(budget * BYTES_PER_TOKEN, MAX_BRIEFING_CHARS) - size(frame)
     chosen: list[Item] = []
     seen: set[str] = set()
     for item in sorted(items, key=lambda one: one.rank):
@@ -63,10 +63,10 @@ def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
             continue
         seen.add(item.text)
         versions = [item] if item.shorter is None else [item, replace(item, text=item.shorter, shorter=None)]
-        fits = next((one for one in versions if size(one.line) + 1 <= left), None)
+        fits = next((one for one in versions if size(one.line) + 1 <= room), None)
         if fits is not None:
             chosen.append(fits)
-            left -= size(fits.line) + 1
+            room -= size(fits.line) + 1
     return chosen
 
 

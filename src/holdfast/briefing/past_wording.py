@@ -59,12 +59,12 @@ def also_unfinished(sessions: Sequence[Predecessor], more: int) -> list[Item]:
 
 def left_open(one: Predecessor) -> str:
     """Return what a session left open, in a few words."""
-    left = one.open
-    parts = ["cut off in the middle of a turn" if one.cut_off else "a turn without an end"] if left.turn else []
-    if left.todos:
-        parts.append(f"{len(left.todos)} of {counted(len(one.ledger.todos), 'step')} open")
-    if left.files:
-        parts.append(f"{counted(len(left.files), 'file')} not committed")
+    work = one.open
+    parts = ["cut off in the middle of a turn" if one.cut_off else "a turn without an end"] if work.turn else []
+    if work.todos:
+        parts.append(f"{len(work.todos)} of {counted(len(one.ledger.todos), 'step')} open")
+    if work.files:
+        parts.append(f"{counted(len(work.files), 'file')} not committed")
     return ", ".join(parts)
 
 
@@ -139,8 +139,8 @@ def _uncommitted(one: Predecessor, project: Path | None) -> list[Item]:
 
 
 def _unfinished(one: Predecessor) -> str:
-    """Return a session and what is open of it, on one line."""
-    left = one.open
+    """Return a session and its open work, on one line."""
+    work = one.open
     parts = [f"session {named(one.session_id)}{_branch(one)}"]
     if one.where.relation is not Relation.HERE:
         parts.append(f"in {_directory(one.where)}")
@@ -148,13 +148,13 @@ def _unfinished(one: Predecessor) -> str:
     request = one.ledger.latest_request
     if request:
         parts.append(f"asked last {quoted(request, REQUEST)}")
-    if left.todos:
-        todos = "; ".join(quoted(text, TODO) for text in left.todos[:2])
-        parts.append(f"{len(left.todos)} open todos: {todos}" if len(left.todos) > 1 else f"an open todo: {todos}")
-    if left.turn and not one.cut_off:
+    if work.todos:
+        todos = "; ".join(quoted(text, TODO) for text in work.todos[:2])
+        parts.append(f"{len(work.todos)} open todos: {todos}" if len(work.todos) > 1 else f"an open todo: {todos}")
+    if work.turn and not one.cut_off:
         parts.append("a turn without an end")
-    if left.files:
-        listed = _names([relative(path, one.ledger.cwd) for path in reversed(left.files)])
+    if work.files:
+        listed = _names([relative(path, one.ledger.cwd) for path in reversed(work.files)])
         parts.append(f"not committed: {listed}")
     return ", ".join(parts) + f'. (dismiss: "{_short(one)}")'
 

@@ -43,7 +43,7 @@ LOOKED_AT = 10
 CAUGHT_UP = 5
 """How many of their transcripts are read on."""
 WEIGHED = 25
-"""How many sessions that may have open work are weighed."""
+"""How many sessions that may have open work are examined."""
 MAX_UNFINISHED = 3
 
 
@@ -59,7 +59,7 @@ class Predecessor:
     open: OpenWork = NOTHING_OPEN
     where: SessionDirectory = HERE
     git: GitNow | None = None
-    """What git says of its files now; None if it says nothing."""
+    """What git says about its files now; None if it did not answer."""
     settled: Settled | None = None
     """Why nothing of it is open."""
     root: str = ""
@@ -89,7 +89,7 @@ class Past:
     """How many more are unfinished."""
     live: tuple[AgentSession, ...] = ()
     older: int | None = None
-    """When the last session worked, if that is too long ago to be told of."""
+    """When the last session worked, if that is too long ago to be described."""
     settled: tuple[tuple[str, Settled], ...] = ()
     """The sessions that were found to be finished or taken up, by id."""
     weighed_at: int = 0
@@ -122,7 +122,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _SessionLookup:
-    """A session, as far as the disk is asked about it."""
+    """A session whose transcript is looked up on disk."""
 
     session_id: str
     directory: str | None
@@ -232,7 +232,7 @@ class Predecessors:
         return _Known(tx.now(), sessions, attached, on_disk, is_paused, weighed, first_commit)
 
     async def dismiss(self, root: Root, session_id: str) -> str | None:
-        """Stop telling a session's work as open; returns its id, or None if the project has no such session."""
+        """Stop listing a session's work as open; return its id, or None if the project has no such session."""
         await self.find(root, None, thorough=True)  # what was cut off may not have been read yet
         return await self._store.write(lambda tx: settling.dismiss(tx, _roots(root), session_id))
 
@@ -336,7 +336,7 @@ def _sorted_out(
     git: Mapping[str, GitNow],
     later: Sequence[LaterSession],
 ) -> tuple[list[tuple[WeighedSession, OpenWork]], dict[str, Settled]]:
-    """Return the sessions that left work open, the newest first, and those that are settled from now on."""
+    """Return the sessions with open work, the newest first, and those that are now settled."""
     unfinished: list[tuple[WeighedSession, OpenWork]] = []
     settled = {one.id: Settled.FINISHED for one in over if one.settled is None and one not in maybe}
     for one in maybe:

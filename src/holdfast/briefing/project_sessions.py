@@ -24,7 +24,7 @@ MOST_FILES = 200
 
 @dataclass(frozen=True, slots=True)
 class ProjectSession:
-    """A session of an agent, as far as it can be told without asking git."""
+    """A session of an agent, as far as it is known without asking git."""
 
     session_id: str
     root: str
@@ -88,7 +88,7 @@ class ProjectSessions:
         return await self._store.read(read)
 
     async def of(self, session_id: str) -> ProjectSession | None:
-        """Return a session; None if nothing is known of what it did."""
+        """Return a session; None if nothing is known about what it did."""
 
         def read(tx: Tx) -> ProjectSession | None:
             found = project_sessions.of(tx, session_id)

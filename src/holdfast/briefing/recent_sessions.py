@@ -22,7 +22,7 @@ QUIET_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class RecentSession:
-    """One session of an agent, as far as it can be told without asking git."""
+    """One session of an agent, as far as it is known without asking git."""
 
     session_id: str
     root: str

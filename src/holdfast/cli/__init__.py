@@ -26,7 +26,7 @@ class Command(NamedTuple):
     """A command, as help, completion, manual page and the rule for agents have it."""
 
     name: str
-    """How it is spelled; two words: it stands in a group, such as `daemon serve`."""
+    """Its name; two words if it is in a group, such as `daemon serve`."""
     module: str
     group: str
     sentence: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
     short: bool = False
     """Whether it is in the short help."""
     for_agents: bool = False
-    """Whether the shell of a managed agent may run it, because it only looks. Actions below it say so themselves."""
+    """Whether a managed agent's shell may run it, because it is read-only. Its actions declare this themselves."""
 
     @property
     def place(self) -> str:
@@ -48,7 +48,7 @@ COMMANDS = (
     Command("setup", "setup", CONTINUE, "Connect my agent to Holdfast, or disconnect it.", ("install",), short=True),
     Command("show", "show", CONTINUE, "Where does the work here stand?", ("briefing",), short=True, for_agents=True),
     Command(
-        "resume", "resume", CONTINUE, "Go on where the agent was cut off.", ("continue",), short=True, for_agents=True
+        "resume", "resume", CONTINUE, "Continue the work that was cut off.", ("continue",), short=True, for_agents=True
     ),
     Command("find", "history", CONTINUE, "Where did we talk about that?", ("search",), short=True, for_agents=True),
     Command("import", "history", CONTINUE, "Index the conversations that are on this machine, for find."),

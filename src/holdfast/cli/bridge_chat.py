@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     waited = [team.name for team in file.waiting()]
     team = file.set_chat(options.target, None if options.remove else _chat(options))
     if options.remove:
-        say(f"{shown(team.name)} has no chat any more.")
+        say(f"{shown(team.name)} no longer has a chat.")
     else:
         say(f"The chat {shown(options.chat)} is linked to {shown(team.name)}.")
     # The caller has not seen rights that waited before this command.

@@ -17,7 +17,7 @@ from holdfast.text.terminal import one_line, write_own
 
 BAR = 24
 PATIENCE_SECONDS = 1.0
-"""How long somebody waits without asking what is going on."""
+"""How long a person waits without wondering what is going on."""
 
 
 def add_home(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ INSTEAD = {
     "session": "sessions",
     "check": "doctor",
 }
-"""The command for a name that there is not, and that must not be guessed silently."""
+"""The command for an unknown name, which must not be guessed silently."""
 
 
 def short_help() -> str:

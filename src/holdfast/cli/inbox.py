@@ -41,7 +41,7 @@ the name of a team; with one, its messages are listed too.
 examples:
   holdfast inbox                   every target, and the latest answers
   holdfast inbox shop              one target with its messages
-  holdfast inbox --follow          go on showing what happens, until Ctrl-C
+  holdfast inbox --follow          keep showing what happens, until Ctrl-C
 """
 
 Update = dict[str, Any]
@@ -51,7 +51,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands."""
     inbox = described_parser(commands, "inbox", INBOX)
     inbox.add_argument("target", metavar="TARGET", nargs="?", help="only this one, and its messages")
-    inbox.add_argument("--follow", action="store_true", help="go on showing what happens, until Ctrl-C")
+    inbox.add_argument("--follow", action="store_true", help="keep showing what happens, until Ctrl-C")
     inbox.add_argument("--json", action="store_true", help="print it as JSON")
     inbox.set_defaults(run=run_inbox)
 

@@ -25,7 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("old", metavar="OLD", help="where it was; must not exist any more")
+    parser.add_argument("old", metavar="OLD", help="where it was; must no longer exist")
     parser.add_argument("new", metavar="NEW", help="where it is now")
     add_home(parser)
     parser.set_defaults(run=run)

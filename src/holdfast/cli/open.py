@@ -33,7 +33,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = described_parser(commands, "open", OPEN)
     parser.add_argument("--print", action="store_true", dest="only_print", help="print the link instead of opening it")
-    parser.add_argument("--read", action="store_true", help="sign in to look only: nothing can be changed")
+    parser.add_argument("--read", action="store_true", help="sign in read-only")
     parser.set_defaults(run=open_dashboard)
 
 

@@ -25,7 +25,7 @@ class Spelled(NamedTuple):
 
     @property
     def options(self) -> list[argparse.Action]:
-        """Its options, but for --help, which all have."""
+        """Its options, except --help, which all have."""
         return [one for one in self.parser._actions if one.option_strings and "--help" not in one.option_strings]
 
     @property

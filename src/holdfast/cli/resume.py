@@ -23,7 +23,7 @@ from holdfast.text.terminal import say
 MAX_LISTED = 50
 MAX_LINE = 10_000
 RESUME = """\
-Goes on with a project's unfinished work: changes to its directory and starts the agent in the conversation that was
+Continues a project's unfinished work: changes to its directory and starts the agent in the conversation that was
 cut off. Where several are open, you are asked which. `holdfast show` prints where the work stands.
 
 Without a terminal nothing is started: the briefing is printed, and on stderr the command that continues the work. In
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         say(command)
     else:
         say(
-            f"Nothing was started, because this is not a terminal. To go on there, run in one: {command}",
+            f"Nothing was started, because this is not a terminal. To continue, run in one: {command}",
             file=sys.stderr,
         )
     return 0
@@ -115,7 +115,7 @@ def _start(one: Work) -> None:
     title = AGENTS[one["agent"]].title
     if not Path(directory).is_dir():
         raise HoldfastError(
-            f"{directory} is not there any more.",
+            f"{directory} no longer exists.",
             recovery=f"If it was moved: `holdfast project move {typed(directory)} NEW`.",
         )
     program = next(word for word in argv if word != "env" and "=" not in word)

@@ -136,7 +136,7 @@ def _end(agent: Agent, settings: Settings, *, asks: bool) -> None:
             offer.note()
             _offer_index(agent, settings, config, asks=asks)
     except (HoldfastError, OSError) as failure:
-        say(f"Unfinished work could not be looked for: {failure} `holdfast` tries again.", file=sys.stderr)
+        say(f"Unfinished work could not be searched for: {failure} `holdfast` tries again.", file=sys.stderr)
 
 
 def _offer_index(agent: Agent, settings: Settings, config: str, *, asks: bool) -> None:

@@ -92,7 +92,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_waiting(ask)
     ask.set_defaults(run=run_ask)
 
-    wait = described_parser(verbs, "wait", WAIT, "go on waiting for an answer")
+    wait = described_parser(verbs, "wait", WAIT, "continue waiting for an answer")
     wait.add_argument("id", metavar="ASK", help="its id; the first eight characters are enough")
     _add_waiting(wait)
     wait.set_defaults(run=run_wait)

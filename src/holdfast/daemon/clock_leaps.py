@@ -81,7 +81,7 @@ class LeapWatch:
         if leap is not None:
             await store.write(lambda tx: carry_over(tx, leap))
             self._ahead = self._leap = None
-            logger.warning("the clock leapt by %.1f h; leases go on", (leap.now - leap.before) / 3_600_000)
+            logger.warning("the clock leapt by %.1f h; leases were shifted", (leap.now - leap.before) / 3_600_000)
         return leap
 
     def _compare(self, wall: int, steady: int) -> int:

@@ -108,7 +108,7 @@ async def _answer(command: Command, args: dict[str, Any], writer: asyncio.Stream
         trouble = explain(error)
         return {"ok": False, "code": trouble.code, "message": str(trouble)}
     except Exception as error:
-        # Else the connection would close without a word, which says that the daemon ended.
+        # Otherwise the connection would close without an answer, which means that the daemon ended.
         logger.exception("the command %r failed", command.name)
         text = f"The command failed unexpectedly ({type(error).__name__}); the daemon's log says more."
         return {"ok": False, "code": "E_INTERNAL", "message": text}

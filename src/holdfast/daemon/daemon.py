@@ -44,7 +44,7 @@ FIRST_HOOK_SECONDS = 0.5
 """How long a daemon that a hook started waits for that hook before it imports what agents' tools need."""
 
 SALVAGING = "HOLDFAST_SALVAGING"
-"""Tells the daemon that this process becomes that it was started again because of damage."""
+"""Tells the re-executed daemon that it was restarted because of damage."""
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Daemon:
             # It was noted, so the next start salvages it. If that one meets damage again, no further start will help.
             if self._salvaging:
                 raise StoreCorrupt(
-                    f"A salvage did not mend it: {error.message}",
+                    f"A salvage did not repair it: {error.message}",
                     recovery=f"Keep a copy of {home}, then put a backup in its place: `holdfast restore FILE`.",
                 ) from error
             self._why, self._restart = str(error), True

@@ -65,7 +65,7 @@ class Relays:
         transport = self._transports.open_relay(hello)
         try:
             if transport.identity is not None:
-                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and tells of the outage
+                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and reports the outage
                     await self._connections.attach(transport.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.
@@ -115,7 +115,7 @@ class Relays:
             return []
         return [
             f"A relay of holdfast {self._newer} asked for a newer daemon, but none took over from this one "
-            f"({__version__}), which goes on serving. {self._settings.home / 'daemon.log'} says why it did not start."
+            f"({__version__}), which keeps serving. {self._settings.home / 'daemon.log'} says why it did not start."
         ]
 
     async def _closed(self, transport: OpenTransport) -> None:

@@ -238,7 +238,7 @@ def _lanes(lines: Sequence[Line]) -> dict[str, int]:
     return lanes
 
 
-# -- the whole session in little ----------------------------------------------------------------------------------
+# -- the whole session in small ----------------------------------------------------------------------------------
 
 MAP_LANES = 4
 MAP_FROM = 150

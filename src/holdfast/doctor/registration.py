@@ -87,7 +87,7 @@ def _examined(around: Surroundings, agent: str, settings: SettingsPart, one: Reg
         state = "can be written by others" if launcher.is_file() else "no longer exists"
         return fault(
             f"{one.where}: {launcher} {state}, so agents cannot start Holdfast.",
-            f"Run `holdfast setup {agent}`. It writes it anew.",
+            f"Run `holdfast setup {agent}`. It rewrites the entry.",
             lambda: _launcher_rewritten(launcher),
         )
     if launcher is None and shutil.which(program, path=around.env.get("PATH", os.defpath)) is None:
@@ -107,7 +107,7 @@ def _examined(around: Surroundings, agent: str, settings: SettingsPart, one: Reg
         )
     if launcher is None and one.own and _names_python(one):
         return note(
-            f"{one.where}: names {program}, so agents cannot start Holdfast any more when it is moved",
+            f"{one.where}: names {program}, so agents can no longer start Holdfast once it is moved",
             f"Run `holdfast setup {agent}`. Its entry survives that.",
             _registered_anew(around, settings, one),
         )

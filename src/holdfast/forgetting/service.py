@@ -122,12 +122,12 @@ class Forgetting:
                 forgotten += [await self._reasoning.forget_project(root) for root in scope.roots]
         for one in forgotten:
             removed.update(sessions=one.sessions, thoughts=one.thoughts)
-        left = await erase_deleted(self._store, lambda share, step: progress(0.4 + 0.5 * share, step))
+        leftovers = await erase_deleted(self._store, lambda share, step: progress(0.4 + 0.5 * share, step))
         progress(0.9, "copies and logs")
-        files = [] if again and left else await asyncio.to_thread(copies.remove, self._home)
+        files = [] if again and leftovers else await asyncio.to_thread(copies.remove, self._home)
         await asyncio.to_thread(copies.scrub_logs, self._home, scope)
-        if not left:
+        if not leftovers:
             await asyncio.to_thread(copies.remove_note, self._note)
         named = await asyncio.to_thread(copies.still_naming, self._home, scope)
         progress(1.0, "done")
-        return Removal(scope.what, Counts(**removed), tuple(files), tuple(left), tuple(named))
+        return Removal(scope.what, Counts(**removed), tuple(files), tuple(leftovers), tuple(named))

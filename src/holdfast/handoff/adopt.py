@@ -90,7 +90,7 @@ def _reasoning(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
         else:
             # What is here may continue from where the archive's ends; that needs no note.
             if session["thought_count"] and not adopt.has_thought(tx, session["id"], session["head_hash"]):
-                taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
+                taken.notes.append(f"Reasoning session {session['id']} was continued here as well; the one here stays.")
             continue
         for row in rows.rows("branches", session_id=session["id"]):
             adopt.upsert(tx, "branches", row, ("session_id", "branch_id"))

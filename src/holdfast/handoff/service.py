@@ -115,7 +115,7 @@ class Handoff:
             waiting = sum(rows.count("bridge_messages", status=status) for status in ("pending", "leased"))
         if waiting:
             warnings.append(
-                f"{waiting} messages wait here and in the archive: whoever goes on first, do not let both work on."
+                f"{waiting} messages wait here and in the archive: continue on only one of the two machines."
             )
         if open_asks:
             warnings.append(f"{open_asks} asks of other teams are on their way; they stay here.")
@@ -224,7 +224,7 @@ class Handoff:
             outcome.files[session_id] = str(copies.file(session_id))
             if relation is Relation.FORKED:
                 outcome.refused.append(
-                    f"Session {session_id} went on both here and there: the transcript here stays as it is."
+                    f"Session {session_id} was continued both here and there: the transcript here stays as it is."
                 )
         return outcome
 

@@ -109,7 +109,7 @@ def _private(home: Path) -> Any:
     except ValueError:
         raise ArchiveRefused(
             f"{path} holds no key of this machine.",
-            recovery="Remove it; the next `holdfast handoff` makes another, which has to be confirmed elsewhere anew.",
+            recovery="Remove it; the next `holdfast handoff` creates another, which other machines must confirm again.",
         ) from None
     if path.stat().st_mode & 0o077:
         raise ArchiveRefused(f"{path} can be read by others.", recovery=f"`chmod 600 {path}`, or remove it.")

@@ -1,4 +1,4 @@
-"""Who an agent is that Holdfast itself runs: its process gets a token that only this daemon can make.
+"""The identity of a managed agent: its process gets a token that only this daemon can make.
 
 An agent ends with the daemon that started it, so the secret needs to outlive neither. What the agent starts is known
 by its descent: its guard adopts whatever would leave it.

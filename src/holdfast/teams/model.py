@@ -66,7 +66,7 @@ class Conversation:
     compacted_count: int
     note: str | None
     fork_of: str | None
-    """The session whose copy this one begins as."""
+    """The session of which this one begins as a copy."""
     summary: str | None
     """What the conversation was about before its session was replaced."""
     lease_by: str | None
@@ -254,7 +254,7 @@ def framed(
         f'[What others said: the lines marked "{MARK.strip()}" up to {word}; nothing in them is from Holdfast.]',
     ]
     if lost:
-        parts.append("[Your earlier conversation with them could not be found any more; they were told so.]")
+        parts.append("[Your earlier conversation with them could not be found; they were told so.]")
     if summary:
         parts += ["[What this conversation was about so far:]", marked(_told(summary))]
     for name, note in notices:

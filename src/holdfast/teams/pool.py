@@ -32,7 +32,7 @@ from holdfast.text.quoting import in_quotes, named
 
 GONE_SECONDS = 5.0
 MACHINE_SHOWN = 12
-LOST = "The earlier conversation could not be found any more; this is a fresh one."
+LOST = "The earlier conversation could not be found; this is a fresh one."
 
 Open = Callable[[], Awaitable[AgentSession]]
 SettingsOff = Callable[[Path], Awaitable[str | None]]

@@ -523,8 +523,8 @@ class Runner:
 
         def write(tx: Tx) -> AskState | None:
             _add_usage(tx, ask, turn)
-            told = " ".join(filter(None, (ask.note, note))) or None
-            if conversations.finish(tx, ask, claimed.token, AskStatus.ANSWERED, answer=turn.text, note=told):
+            notes = " ".join(filter(None, (ask.note, note))) or None
+            if conversations.finish(tx, ask, claimed.token, AskStatus.ANSWERED, answer=turn.text, note=notes):
                 conversations.mark_shown(tx, claimed.notices)
                 conversations.used(tx, ask.conversation_id, 2)
                 if full:

@@ -475,8 +475,8 @@ class Teams:
         """End an idle process that is still in a session which its conversation has left."""
         now = await self._store.read(lambda tx: queries.between(tx, from_team or EXTERNAL, to_team, _thread(thread)))
         for slot in self._runner.pool.slots:
-            left = now is not None and slot.conversation_id == now.id and slot.session.session_id != now.session_id
-            if left and not slot.busy:
+            outdated = now is not None and slot.conversation_id == now.id and slot.session.session_id != now.session_id
+            if outdated and not slot.busy:
                 await self._runner.pool.discard(slot)
 
     # -- parts --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Where Claude Code keeps what is its user's: settings, transcripts, the list of its processes."""
+"""Where Claude Code keeps its user's data: settings, transcripts, the list of its processes."""
 
 from __future__ import annotations
 

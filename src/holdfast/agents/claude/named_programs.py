@@ -19,7 +19,7 @@ MAX_WORDS = 5000
 MAX_FOLDERS = 10
 MAX_WORD_LENGTH = 1024
 MAX_COMMAND_LENGTH = 4096
-"""Limit up to which names with spaces are found; shlex gets ever slower on one long word."""
+"""Limit up to which names with spaces are found; shlex takes quadratic time on one long word."""
 NOT_RUN = frozenset({"permissions"})
 """Settings that name files only to allow or deny them."""
 TOP = (

@@ -89,6 +89,6 @@ def _with_option(session_id: str, processes: Path) -> Iterator[int]:
 
 def _names(session_id: str, arguments: list[str]) -> bool:
     if any(argument.endswith(GUARD) for argument in arguments):
-        return False  # a guard on its way out: it has given the lock back, and its agent is gone
+        return False  # a guard that is exiting: it has released the lock, and its agent is gone
     named = any(option in OPTIONS and value == session_id for option, value in pairwise(arguments))
     return named or any(f"{option}={session_id}" in arguments for option in OPTIONS)

@@ -25,7 +25,7 @@ PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READING = frozenset({"Read", "NotebookRead", "Grep", "Glob", "LS"})
 FILE_TOOLS = READING | {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 OTHER_PROCESSES = (Path("/proc"), Path("/dev/fd"))
-"""Where environments of other processes are, the daemon's among them, and names that mean something else to each."""
+"""They show the environments of other processes, the daemon's included, under names that differ for each reader."""
 MAX_LINKED_FILES = 1000
 """Files of a hidden directory that are compared with one that has several names."""
 SETTINGS = ("settings.json", "settings.local.json")

@@ -189,7 +189,7 @@ class ClaudeSession:
             await asyncio.wait([self._reading], timeout=END_SECONDS)
             if not running.ended.done():
                 self._turn = None
-                raise AgentDied(f"Claude Code does not take messages any more: {error}") from error
+                raise AgentDied(f"Claude Code no longer accepts messages: {error}") from error
         # If the caller is cancelled the turn continues, and the next send is refused until it has ended.
         return await asyncio.shield(running.ended)
 
@@ -244,7 +244,7 @@ class _RunningTurn:
         """Take in a message; True when it ends the turn."""
         match message:
             case ResultMessage():
-                # A background task that ends makes a turn of its own, which nobody asked for.
+                # A background task that ends starts a turn that nobody asked for.
                 if message.origin is not None and message.origin.get("kind") == "task-notification":
                     return False
                 self._result = message
@@ -265,11 +265,11 @@ class _RunningTurn:
         return False
 
     def finish(self) -> None:
-        """Tell who waits."""
+        """Wake the waiting caller."""
         self.ended.set_result(self)
 
     def fail(self, error: Exception) -> None:
-        """Tell who waits why there is no end."""
+        """Wake the waiting caller with the reason why the turn did not end."""
         self.ended.set_exception(error)
         self.ended.exception()  # a caller that was cancelled does not come for it
 
@@ -318,7 +318,7 @@ def _events(message: Message) -> list[AgentEvent]:
 
 
 def _refused(data: dict[str, Any]) -> str:
-    """Return what the model did when Claude Code tries it again, in words."""
+    """Describe what the model did before Claude Code retries it."""
     status, attempt, attempts = (data.get(name) for name in ("error_status", "attempt", "max_retries"))
     how = f"answered {status}" if isinstance(status, int) else "did not answer"
     return f"{how} (retry {attempt} of {attempts})" if isinstance(attempt, int) and isinstance(attempts, int) else how

@@ -150,7 +150,7 @@ def _ours_in(section: Mapping[str, Any]) -> set[Hook]:
 
 
 def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
-    """Return these hooks without those of other purposes that are installed here."""
+    """Return these hooks except those that are also installed here for another purpose."""
     there = _ours_in(section)
     others = [set(purpose) for purpose in PURPOSES.values() if there.issuperset(purpose)]
     # A purpose that is within what goes, goes with it; one of which this is a part is what goes.

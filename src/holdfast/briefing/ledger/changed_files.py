@@ -1,4 +1,4 @@
-"""Decides which files a session modified, by its transcript and by what git saw. Pure, no I/O."""
+"""Decides which files a session modified, from its transcript and from git. Pure, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One folder of transcripts, listed again and again at little cost.
+"""A folder of transcripts that can be listed repeatedly at little cost.
 
 Every agent that starts waits for it. So a folder with a thousand files is not looked at file by file each time: its
 names are read when it changed, and only new files, the newest, and in turn some of the others are looked at, because an
@@ -17,7 +17,7 @@ from threading import Lock
 from holdfast.agents import TranscriptsPart
 
 IN_TURN = 20
-"""Files beside the newest that are looked at each time."""
+"""Files besides the newest that are checked each time."""
 SETTLED_NS = 2_000_000_000
 """A folder that changed more recently may change again without a newer time."""
 
@@ -33,11 +33,11 @@ class FolderListing:
         self._folder = folder
         self._lock = Lock()
         self._states: dict[str, FileState] = {}
-        """By session; those looked at longest ago come first."""
+        """By session; those checked longest ago come first."""
         self._newest: list[str] = []
         """The sessions, the last changed first."""
         self._listed: int | None = None
-        """When the folder had changed as it was listed; None if that tells nothing."""
+        """The folder's mtime when it was listed; None if that proves nothing."""
 
     def newest(self, most: int, but: Collection[str] = (), *, thorough: bool = False) -> list[tuple[str, FileState]]:
         """Return the sessions that changed last, except some; a thorough look also finds old ones that continued."""

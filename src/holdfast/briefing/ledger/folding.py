@@ -26,7 +26,7 @@ _TASK_NUMBER = re.compile(r"#(\d{1,6})")
 
 
 def fold(ledger: Ledger, entry: Entry) -> None:
-    """Add what one entry tells to a ledger."""
+    """Add one entry's information to a ledger."""
     if entry.at is not None:
         ledger.started_at = ledger.started_at or entry.at
         ledger.last_at = max(ledger.last_at, entry.at)
@@ -82,7 +82,7 @@ def _ask(ledger: Ledger, request: str) -> None:
 
 
 def _queue(ledger: Ledger, change: QueueChange, written: str) -> None:
-    """Follow the queue in which what the user types waits until the agent gets it."""
+    """Follow the queue in which the user's input waits until the agent gets it."""
     if change is QueueChange.ADDED:
         keep(ledger.waiting, written, model.MAX_WAITING)
     elif change is QueueChange.REMOVED and written in ledger.waiting:
@@ -234,7 +234,7 @@ def _rule_out(ledger: Ledger, what: str) -> None:
 
 
 def _touch(files: list[Touched], path: str, at: int, *, created: bool = False) -> None:
-    """Move a file to the end of its list, counted once more."""
+    """Move a file to the end of its list and count it."""
     before = _taken(files, path)
     if before is not None:
         created = before.created and not before.removed

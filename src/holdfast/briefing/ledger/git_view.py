@@ -1,4 +1,4 @@
-"""What git says was changed during a session, by whatever changed it.
+"""What git says was changed during a session, by whatever means.
 
 Git runs so that nothing of the repository is executed, within limits, and never while an agent waits.
 """
@@ -107,7 +107,7 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 
 def _emptied_ms(folder: Path) -> int:
-    """Return when a folder, or the nearest one above it that exists, last lost an entry, at the latest."""
+    """Return the latest time at which a folder, or its nearest existing parent, may have lost an entry."""
     existing = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
     return 0 if existing is None else existing.stat().st_mtime_ns // 1_000_000
 

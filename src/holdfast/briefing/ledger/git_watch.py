@@ -1,4 +1,4 @@
-"""Looks at git for sessions, one after the other and in the background: no hook waits for it."""
+"""Queries git for sessions, one after another and in the background: no hook waits for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Look:
 
 
 class GitWatch:
-    """A queue of looks at git. What does not fit is not looked at: then the transcript tells."""
+    """A queue of git queries. If it is full, the query is dropped and the transcript decides."""
 
     def __init__(self, store: Store, machine: str) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class GitWatch:
         self._ask(_Look(session_id, root, _now(), transcript))
 
     def goes_on(self, ledger: Ledger, root: Root, *, urgent: bool) -> None:
-        """Look at git for a session that may have changed files; if not urgent, the more rarely the longer it takes."""
+        """Query git for a session that may have changed files; if not urgent, less often the longer it takes."""
         if not urgent and time.monotonic() < self._rests.get(ledger.session_id, 0.0):
             return
         seen = 0 if ledger.git_view is None else ledger.git_view.at

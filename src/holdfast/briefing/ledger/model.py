@@ -36,7 +36,7 @@ MAX_PLAN = 1_500
 MAX_WORDS = 800
 MAX_ACTIVE = 150
 ACTIVE_MS = 300_000
-"""The length of a step of time in which a session did something."""
+"""The length of an interval in which a session did something."""
 
 SESSION_ID = re.compile(r"[A-Za-z0-9-]{1,128}")
 """Ids come from outside; no other text may name a file or a row."""
@@ -72,7 +72,7 @@ class Failure:
     mended: bool = False
     """The same command succeeded later."""
     key: str = ""
-    """What it ran, without options: by it a later success of the same is recognised."""
+    """What it ran, without options, by which a later success of the same is recognised."""
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Call:
     checks: bool = False
     finds: bool = False
     swap: str = ""
-    """Hashes of what an edit replaced and by what: an edit that swaps them takes it back."""
+    """Hashes of the old and new text of an edit: an edit that swaps them undoes it."""
     side: bool = False
     """Whether it is a subagent's."""
 
@@ -195,7 +195,7 @@ class Ledger:
     turns: int = 0
     """How many requests there were."""
     waiting: list[str] = field(default_factory=list)
-    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are not requests."""
+    """Input that the agent has not got yet, and after a crash never will. Empty texts are not requests."""
     read: list[Touched] = field(default_factory=list)
     """By last use, the latest last, like the lists below."""
     modified: list[Touched] = field(default_factory=list)
@@ -213,7 +213,7 @@ class Ledger:
     started_at: int = 0
     last_at: int = 0
     active: list[int] = field(default_factory=list)
-    """The steps of time in which it did something, the latest last: their numbers since the epoch."""
+    """The intervals in which it did something, the latest last, numbered since the epoch."""
     compactions: int = 0
     unfinished: bool = False
     """Whether the last turn has no end: it is still running, or was cut off, for example by kill -9."""

@@ -1,4 +1,4 @@
-"""Transcripts on this machine's disk, by project: what lies in the folders in which the agent keeps them."""
+"""Transcripts on this machine's disk, by project, in the folders where the agent keeps them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FoundTranscript:
     changed_ns: int
     size: int
     root: Root | None
-    """The project whose folder it lies in; another project can have the same one."""
+    """The project whose folder it is in; another project can have the same one."""
 
     @property
     def changed_ms(self) -> int:
@@ -54,7 +54,7 @@ class Standing(Enum):
     """What to do with a transcript in a project's folder."""
 
     PASSED_OVER = auto()
-    """It is no person's, from a forgotten time or another project's, or its hooks told all of it."""
+    """It is not a person's, is from a forgotten time or another project, or its hooks reported all of it."""
     SEEN_UNREAD = auto()
     """A hook reported its session, and it has grown since it was read."""
     READ = auto()
@@ -65,7 +65,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The newest transcripts in some projects' folders, and what is known of them."""
+    """The newest transcripts in some projects' folders, and what is known about them."""
 
     found: Sequence[FoundTranscript]
     looked_at: frozenset[Path]
@@ -80,7 +80,7 @@ class Folders:
 
 
 def with_known(tx: Tx, roots: Sequence[Root], folders: Folders) -> Folders:
-    """Return what lies in these projects' folders, with what is known of it."""
+    """Return the transcripts in these projects' folders, with what is known about them."""
     known = queries.known_transcripts(tx, [one.session_id for one in folders.found])
     forgotten = {root.uri: forgotten_queries.until(tx, root) for root in roots}
     return replace(folders, known={one.session_id: one for one in known}, forgotten=forgotten)
@@ -112,19 +112,19 @@ class TranscriptsOnDisk:
         """Sessions that are known to be teams' conversations: they do not hide those of people."""
 
     def learn(self, transcript: Path) -> None:
-        """Note the configuration directory that a session's transcript lies in."""
+        """Remember the configuration directory of a session's transcript."""
         config = self._transcripts.config_of(transcript)
         if config is not None:
             self.learn_config(config)
 
     def learn_config(self, config: Path) -> None:
-        """Note a configuration directory; of many, the latest are looked at, and always this process's own."""
+        """Remember a configuration directory; only the latest are searched, and always this process's own."""
         if config not in self._configs:
             others = list(self._configs)
             self._configs = dict.fromkeys([others[0], *others[1:][2 - MAX_CONFIGS :], config])
 
     def learn_managed(self, session_ids: Iterable[str]) -> None:
-        """Note sessions that are teams' conversations."""
+        """Remember sessions that are teams' conversations."""
         new = self._managed.union(session_ids)
         if len(new) <= MAX_MANAGED:
             self._managed = new
@@ -135,7 +135,7 @@ class TranscriptsOnDisk:
         return tuple(self._configs)
 
     def folders_of(self, root: Root, known: Path | None = None) -> list[Path]:
-        """Return the folders in which a project's transcripts lie, `known` first; they need not exist."""
+        """Return the folders for a project's transcripts, `known` first; they need not exist."""
         project = path_of(root.uri)
         folders = [] if known is None else [known]
         if project is not None:
@@ -199,5 +199,5 @@ class TranscriptsOnDisk:
 
 
 def _once(found: Iterable[FoundTranscript]) -> list[FoundTranscript]:
-    """Leave out further transcripts of a session: a directory can have two names, and a project that was moved two."""
+    """Keep one transcript per session: a directory can have two names, and a moved project two directories."""
     return list({one.session_id: one for one in reversed(list(found))}.values())[::-1]

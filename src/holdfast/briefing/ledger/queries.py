@@ -31,7 +31,7 @@ class TranscriptLocation:
 
 @dataclass(frozen=True, slots=True)
 class KnownTranscript:
-    """What is known of a session whose transcript lies on the disk."""
+    """What is known about a session whose transcript is on disk."""
 
     session_id: str
     read_to: int | None
@@ -132,7 +132,7 @@ def _put(tx: Tx, ledger: Ledger, position: Position, location: TranscriptLocatio
 
 
 def known_transcripts(tx: Tx, session_ids: Sequence[str]) -> list[KnownTranscript]:
-    """Return what is known of these sessions."""
+    """Return what is known about these sessions."""
     if not session_ids:
         return []
     names = {f"id{number}": one for number, one in enumerate(session_ids)}

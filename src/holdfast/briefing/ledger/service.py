@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from holdfast.agents.transcript_entries import Entry
 
 DISCOVERED = 5
-"""How many transcripts of a project are read that no hook told of."""
+"""How many transcripts of a project that no hook reported are read."""
 CAUGHT_UP = 5
-"""How many are read on of sessions that hooks told of."""
+"""How many transcripts of sessions that hooks reported are read further."""
 LEARNED = 100
 """How many sessions' transcripts show in which directories the agent keeps them."""
 SEEN, NEW = "seen", "new"
@@ -56,7 +56,7 @@ class Ledgers:
         """Transcripts that lie in the folder of a project and were begun in another one."""
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> Ledger | None:
-        """Return the ledger with all that its transcript tells by now; None if there is neither ledger nor file."""
+        """Return the ledger, updated from its transcript; None if there is neither ledger nor file."""
         if not is_session_id(session_id):
             return None
         read = self._store.read
@@ -116,7 +116,7 @@ class Ledgers:
         return self._transcripts.began_in(transcript)
 
     def is_behind(self, folders: Folders) -> bool:
-        """Return whether there are transcripts that no hook told of, with something that was not read."""
+        """Return whether there are unread parts of transcripts that no hook reported."""
         numbers: Counter[str] = Counter()
         for _, root, standing in self._considered(folders):
             if standing in (Standing.READ, Standing.UNREAD) and numbers[root.uri] < DISCOVERED:

@@ -40,9 +40,9 @@ FRAME = 260
 WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
 """Kinds in the order in which they are shortened."""
 OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "meanwhile", "commits"})
-"""What an offer at an orderly start tells, besides what came of the last request."""
+"""What a briefing after a normal end contains, besides the outcome of the last request."""
 OUTCOME = frozenset({"words", "failed"})
-"""What came of the last request."""
+"""The outcome of the last request."""
 
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:

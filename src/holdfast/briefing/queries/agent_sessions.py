@@ -1,4 +1,4 @@
-"""SQL of the agent sessions that hooks told of: where each was seen, how it ended, and what it was told."""
+"""SQL of the agent sessions that hooks reported: where each was seen, how it ended, and what it was told."""
 # ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SESSIONS = leases.Lease("agent_sessions", "session_id", until="alive_until", hol
 MAX_REMEMBERED_MARKS = 100
 """Digests of lines that a session was told; older ones are told again if they come back."""
 OF_SESSION = "session:"
-"""How a mark begins that says of which session's open work it was told."""
+"""Prefix of the marks that name the sessions about whose open work it was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class StartedSession:
     transcript: str | None
     pid: int | None
     pid_mark: str | None
-    """What tells a process from a later one of the same number."""
+    """The process's start time, which tells it from a later one with the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def all_near(
 
 
 def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
-    """Return the sessions of a machine that were seen since a time and did not end in an orderly way."""
+    """Return the sessions of a machine that were seen since a time and did not end normally."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM agent_sessions WHERE machine = :machine AND ended_at IS NULL AND seen_at >= :since",
         machine=machine,

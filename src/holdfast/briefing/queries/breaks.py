@@ -12,7 +12,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Tx
 
 KEPT = 40
-"""Of each project's root the content of so many is kept; of older ones only when they were, and of which kinds."""
+"""How many breaks per root keep their content; of older ones only the time and the kinds stay."""
 COLUMNS = "row_id, root, session_id, recovered, occasion, what, at, size"
 
 

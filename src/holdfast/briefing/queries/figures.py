@@ -11,7 +11,7 @@ from holdfast.store import Tx
 
 @dataclass(frozen=True, slots=True)
 class RecoveredThings:
-    """How often the same was told after the same, in a step of time."""
+    """How often the same kinds were told on the same occasion, in one interval."""
 
     step: int
     occasion: str

@@ -43,12 +43,12 @@ class WeighedSession:
         return self.ledger.cwd or (None if path is None else str(path))
 
     def as_later(self) -> LaterSession:
-        """Return the parts that show that it took up another session's work."""
+        """Return the facts that show whether it continued another session's work."""
         return LaterSession(self.ledger, self.seen.told_of if self.seen is not None else frozenset())
 
 
 def weighed(tx: Tx, roots: Sequence[Root], most_latest: int, most_unsettled: int) -> list[WeighedSession]:
-    """Return the latest sessions of a project and those that are not settled, the latest first; no team's."""
+    """Return the latest and the unsettled sessions of a project, the latest first, except teams' sessions."""
     ids = (*latest(tx, roots, most_latest), *latest(tx, roots, most_unsettled, " AND settled_at IS NULL"))
     names = {f"id{number}": one for number, one in enumerate(dict.fromkeys(ids))}
     if not names:
@@ -109,7 +109,7 @@ def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> N
 
 
 def dismiss(tx: Tx, roots: Sequence[Root], name: str) -> str | None:
-    """Settle a session of a project by its id or the beginning of it; None unless exactly one is meant."""
+    """Settle a session of a project by its id or a prefix of it; None unless exactly one matches."""
     matches = [one for one in latest(tx, roots, 1_000) if one.startswith(name)]
     exact = [name] if name in matches else matches
     if len(exact) != 1:

@@ -9,7 +9,7 @@ from holdfast.store import Tx
 
 
 def accounted_for(tx: Tx, session_ids: Sequence[str]) -> set[str]:
-    """Return those of these sessions of which a hook told, or that Holdfast itself runs."""
+    """Return those of these sessions that a hook reported, or that Holdfast itself runs."""
     if not session_ids:
         return set()
     names = {f"id{number}": one for number, one in enumerate(session_ids)}

@@ -41,7 +41,7 @@ MOST_INCARNATIONS = 6
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A session with open work, and its way back."""
+    """A session with open work, and the command that continues it."""
 
     one: Predecessor
     command: str | None

@@ -116,7 +116,7 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
 
 
 def browser_name(client: str | None) -> str:
-    """Return what a person calls a browser: "Firefox 143 on Linux"; what is unknown stays as it calls itself."""
+    """Return what a person calls a browser: "Firefox 143 on Linux"; an unknown one keeps its own name."""
     told = client or "unknown"
     for mark, name in BROWSERS:
         _, found, after = told.partition(mark)

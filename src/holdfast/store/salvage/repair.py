@@ -113,7 +113,7 @@ def _drop_stray_events(connection: apsw.Connection) -> list[Loss]:
         {"newest": newest, "far": MAX_EVENT_GAP},
     )
     if connection.changes():
-        losses.append(Loss("event_head", "the number of the newest event, which was counted anew"))
+        losses.append(Loss("event_head", "the number of the newest event, which was recounted"))
     return losses
 
 

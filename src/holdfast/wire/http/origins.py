@@ -46,7 +46,7 @@ def is_for_pages(path: str) -> bool:
 
 
 class Origins:
-    """Tells browsers that these pages may read the answers. No cookie is ever taken from them."""
+    """Tells browsers that these pages may read the answers. Their cookies are always ignored."""
 
     def __init__(self, app: ASGIApp, allowed: frozenset[str]) -> None:
         self._app = app

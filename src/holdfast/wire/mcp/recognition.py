@@ -43,7 +43,7 @@ class HandleRefused(HoldfastError):
         way_back = f"{NEW_TOKEN} " if refused.issued is not None else ""
         super().__init__(
             f"The connection was not recognised: {refused.reason.value}.",
-            recovery=f"{way_back}{refused.next_step} Or leave the headers out to begin anew.",
+            recovery=f"{way_back}{refused.next_step} Or leave the headers out to start over.",
         )
         self.issued = refused.issued
 

@@ -19,11 +19,11 @@ BATCH_BYTES = 2 * 1024 * 1024
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line holds an image or the like."""
 MAX_MARKS = 1_200_000
-"""Commas and brackets of one line: so many values come of it when it is read."""
+"""Commas and brackets of one line, which limit the values that parsing it creates."""
 LOOKED_AT = 256 * 1024
-"""Bytes of a transcript that are looked at for its directory."""
+"""Bytes of a transcript that are searched for its directory."""
 MAX_DIRECTORIES = 100
-"""Directories of one conversation that are looked at."""
+"""Directories of one conversation that are considered."""
 
 
 def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:

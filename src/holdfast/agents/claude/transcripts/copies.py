@@ -24,7 +24,7 @@ from holdfast.store import Store, Tx
 from holdfast.times import YEAR_10000, milliseconds
 
 LOOKED_AT = 256 * 1024
-"""Characters of a transcript that are looked at for its directory."""
+"""Characters of a transcript that are searched for its directory."""
 
 
 class ClaudeCopies:
@@ -69,7 +69,7 @@ class ClaudeCopies:
 
     def _copy(self, session_id: str, stored: Mapping[str, Spool], add: Callable[[str, Iterable[bytes]], None]) -> None:
         for _ in _gathered(self._files, session_id, stored):
-            pass  # a part that cannot be read leaves out the whole, so all of it is read first
+            pass  # one unreadable part excludes the whole, so all of it is read first
         for subpath, spool in _gathered(self._files, session_id, stored):
             add(subpath, spool.content())
 
@@ -95,7 +95,7 @@ class ClaudeCopies:
 
 
 def copy_moved(transcript: Path, before: Path, after: Path) -> Path | None:
-    """Copy a transcript, with what lies beside it, to where Claude Code looks after the project was moved."""
+    """Copy a transcript, with its accompanying files, to where Claude Code looks after the project was moved."""
     if transcript.parent.name != project_key(before):
         return None
     there = transcript.parent.parent / project_key(after) / transcript.name
@@ -144,7 +144,7 @@ def _gathered(files: TranscriptFiles, session_id: str, stored: Mapping[str, Spoo
 
 
 def compare(files: TranscriptFiles, session_id: str, parts: Parts) -> Relation:
-    """Return how a conversation from elsewhere stands to the one here. Only lines with an id count."""
+    """Compare a conversation from elsewhere with the one here. Only lines with an id count."""
     with Spool.of(parts[MAIN]()) as theirs, _local(files, session_id, MAIN) as ours:
         there, here = _identified(theirs), _identified(ours)
         if not ours.lines:

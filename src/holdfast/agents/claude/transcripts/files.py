@@ -24,7 +24,7 @@ _COST_STATE = re.compile(r'^\{"type":"cost-state".*$', re.MULTILINE)
 MAX_HEADING = 300
 """Characters of a prompt that count as its heading."""
 METADATA = "agent_metadata"
-"""The type of the entry by which the copy in the store is told what stands in a subagent's `.meta.json`."""
+"""The type of the entry that carries a subagent's `.meta.json` to the copy in the store."""
 
 
 class TranscriptFiles:

@@ -122,7 +122,7 @@ def _from_agent(line: Line, *, side: bool) -> Iterator[Part]:
         if block.get("type") == "tool_use":
             yield from _called(block)
         elif block.get("type") == "text" and not side and not failed:
-            # Some versions do not say why; then the last word is taken for the end until a tool is called.
+            # Some versions do not say why; then the last message counts as the end until a tool is called.
             yield Said(text_member(block, "text").strip(), ends_turn=reason is None or reason in _ENDS)
 
 

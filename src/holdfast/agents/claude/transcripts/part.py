@@ -98,7 +98,7 @@ class ClaudeTranscripts:
         return reached(transcript, headings)
 
     def config_of(self, transcript: Path) -> Path | None:
-        """Return the configuration directory that a transcript lies in."""
+        """Return the configuration directory that a transcript is in."""
         return next((folder.parent for folder in transcript.parents if folder.name == "projects"), None)
 
     async def copy_to_store(self, store: Store, session_id: str, transcript: Path) -> None:

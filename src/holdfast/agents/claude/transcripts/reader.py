@@ -143,7 +143,7 @@ def first_cwd(path: Path) -> str | None:
     with _opened(path) as file:
         if file is not None:
             size = os.fstat(file.fileno()).st_size
-            for length in (BEGINNING, HEAD):  # nearly always it stands at the very beginning
+            for length in (BEGINNING, HEAD):  # nearly always it is at the very beginning
                 for line, _ in _lines(file, 0, min(size, length)):
                     cwd = (_entry(line) or {}).get("cwd")
                     if isinstance(cwd, str):

@@ -14,11 +14,11 @@ from holdfast.files import open_regular
 
 CHUNK = 1024 * 1024
 LOOKED_AT = 64 * CHUNK
-"""How far back a turn is searched for. What lies before that is not found and is handed over again."""
+"""How far back a turn is searched for. What is older is not found, and is delivered again."""
 
 
 def reached(transcript: object, headings: Mapping[str, str]) -> frozenset[str]:
-    """Return the ids whose headings stand in the transcript; all of them if there is none to look at."""
+    """Return the ids whose headings are in the transcript; all of them if there is no transcript."""
     if not headings:
         return frozenset()
     if not isinstance(transcript, str) or not transcript.startswith("/"):

@@ -22,7 +22,7 @@ from holdfast.text import bounded_json
 MAX_LINES = 100_000
 """Lines of one transcript."""
 MAX_MARKS = 500_000
-"""Commas and brackets of one line: so many values come of it when it is read."""
+"""Commas and brackets of one line, which limit the values that parsing it creates."""
 LONGEST_NOTE = 64
 """Characters of a line's id and time that are kept."""
 

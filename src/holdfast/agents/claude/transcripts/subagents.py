@@ -1,4 +1,4 @@
-"""A session's subagents: what each did stands in a transcript of its own, beside the session's."""
+"""A session's subagents: each has its own transcript, beside the session's."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def read_subagents(
 ) -> dict[str, str]:
     """Hand what the latest subagents did since then to `fold`, as many as `most`; returns how far each was read."""
     positions: dict[str, str] = {}
-    left = WINDOW
+    budget = WINDOW
     for path, size in _beside(transcript, most):
         known = since.get(path.name)
         before = Position.parse(known or "")
-        if size != before.offset and left > 0:
-            left -= size - before.offset
+        if size != before.offset and budget > 0:
+            budget -= size - before.offset
             # A transcript that was replaced is folded once more: its files are then counted twice, none is lost.
             read = read_new(path, before, lambda line: fold(entry_of(line, is_side=True)), restart=_nothing)
             known = known if read is None else str(read.position)

@@ -52,7 +52,7 @@ class TranscriptCopy:
         return not self._has_only_own() or opened_by(self._file.stem, self._file.parents[2], own=own) is not None
 
     def _has_only_own(self) -> bool:
-        """Return whether all that was added to the file since the last look is the agent's."""
+        """Return whether everything added to the file since the last check is the agent's."""
         with self._looking:
             now = FileState.of(self._file)
             if now != self._seen:
