@@ -7,7 +7,7 @@ from datetime import datetime
 
 from holdfast.briefing.ledger.model import ACTIVE_MS
 from holdfast.dashboard.strip import SHAPES
-from holdfast.dashboard.survival import Survival, Thing
+from holdfast.dashboard.survival import Step, Survival, Thing
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import clipped
 from holdfast.text.terminal import visible
@@ -21,7 +21,6 @@ DECK = 92
 """The height of the bridge."""
 FALL = 44
 """How far what is lost falls."""
-MARKS = {"request": "asked", "changed": "changed", "read": "read", "step": "to do", "failed": "failed"}
 DAY_MS = 24 * 3_600_000
 
 
@@ -42,7 +41,7 @@ class Frame:
 
 
 WIDE = Frame("wide", 1040, 424, 616, 96, 42, 40)
-NARROW = Frame("narrow", 358, 160, 244, 22, 16, 12)
+NARROW = Frame("narrow", 358, 150, 214, 22, 16, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Wire:
 
     path: str
     kind: str
-    """told, used (and gone on with) or lost."""
+    """told, used (and gone on with), new (gone on with something else) or lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
     first_lost = max(TOP + len(told) * ROW, int(deck_y) + DECK + 30)
     rows = [(thing, TOP + number * ROW) for number, thing in enumerate(told)]
     rows += [(thing, first_lost + number * ROW) for number, thing in enumerate(lost)]
-    floor = (rows[-1][1] if rows else TOP) + FALL
+    floor = max([rows[-1][1] if rows else TOP, TOP + (len(one.steps) - 1) * ROW]) + FALL
     wires: list[Wire] = []
     dots: list[Dot] = []
     labels: list[Label] = [*_times(one, now, frame)]
@@ -121,17 +120,16 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
             continue
         port = deck_y + DECK * (number + 1) / (len(told) + 1)
         wires.append(Wire(_curve(dot_left, y, frame.left, port), kind))
-        if one.at is not None:
-            wires.append(Wire(_curve(frame.right, port, dot_right, y), kind))
-            dots.append(Dot(dot_right, y, kind))
-            after = thing.after or ""
-            after = after if frame is WIDE else after.removesuffix(" again")
-            text = clipped(visible(after), frame.after_chars)
-            labels.append(Label(dot_right + 12, y + 4, "start", text, f"label after {thing.kind}"))
+    for number, step in enumerate(one.steps):
+        y, kind = TOP + number * ROW, "used" if step.known else "new"
+        port = deck_y + DECK * (number + 1) / (len(one.steps) + 1)
+        wires.append(Wire(_curve(frame.right, port, dot_right, y), kind))
+        dots.append(Dot(dot_right, y, kind))
+        labels.append(Label(dot_right + 12, y + 4, "start", _action(step, frame), f"label step {kind}"))
     return Picture(
         frame,
         floor + 8,
-        tuple(sorted(wires, key=lambda wire: ("lost", "told", "used").index(wire.kind))),
+        tuple(sorted(wires, key=lambda wire: ("lost", "new", "told", "used").index(wire.kind))),
         tuple(dots),
         tuple(labels),
         _spans(one.knew.active, one.knew.started_at, one.knew.last_at, 0, frame.left),
@@ -152,6 +150,16 @@ def _short(thing: Thing, frame: Frame) -> str:
     return clipped(text, frame.chars)
 
 
+def _action(step: Step, frame: Frame) -> str:
+    text = visible(step.text)
+    space = frame.after_chars - len(step.kind) - 1
+    if step.kind in ("asked", "said"):
+        return f"{step.kind} “{clipped(text, space - 2)}”"
+    if step.kind in ("changed", "read") and len(text) > space:
+        text = f"…{text[1 - space :]}" if frame is WIDE else text.rpartition("/")[2]
+    return f"{step.kind} {clipped(text, space)}"
+
+
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
     middle = round((x + to_x) / 2, 1)
     return f"M{x} {y}C{middle} {y} {middle} {to_y:.1f} {to_x} {to_y:.1f}"
@@ -167,16 +175,16 @@ def _falling(x: float, y: float, frame: Frame) -> str:
 
 def _times(one: Survival, now: int, frame: Frame) -> list[Label]:
     y, knew = BAR + 24, one.knew
-    ended = {"killed": "killed", "compacted": "compacted"}.get(one.kind, "ended")
+    ended = {"killed": "killed", "resumed": "killed", "compacted": "compacted"}.get(one.kind, "ended")
     wide = frame is WIDE
-    broke = one.at if one.kind == "compacted" and one.at is not None else knew.last_at
+    broke = one.broke_at
     labels = [
         Label(0, y, "start", _clock(knew.started_at, now), "time"),
         Label(frame.left - 2, y, "end", f"{ended} {_clock(broke, now)}" if wide else _clock(broke, now), "time strong"),
     ]
     if one.at is None:
         return labels
-    began = {"compacted": "goes on"}.get(one.kind, "begins anew")
+    began = {"compacted": "goes on", "resumed": "resumed"}.get(one.kind, "begins anew")
     labels.append(
         Label(
             frame.right + 2,
@@ -191,7 +199,7 @@ def _times(one: Survival, now: int, frame: Frame) -> list[Label]:
         labels.append(Label(frame.width, y, "end", until, "time"))
     gap = max(0, one.at - broke)
     if gap >= 60_000:
-        labels.append(Label((frame.left + frame.right) / 2, BAR - 8, "middle", _long(gap), "time"))
+        labels.append(Label((frame.left + frame.right) / 2, BAR - 12, "middle", _long(gap), "time"))
     return labels
 
 

@@ -55,8 +55,8 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             return None if whole is None else survival(whole, await sessions.continued(whole))
         if session is None or not session.cut_off:
             return None
-        knew = await sessions.knowledge(session.session_id)
         briefing = await projects.briefing(Audience(project.root, None))
+        knew = await sessions.knowledge(session.session_id, briefing.text)
         kinds = [item.kind for item in briefing.items]
         return None if knew is None else waiting(knew, briefing.text, kinds)
 
