@@ -133,7 +133,7 @@ async def test_a_kill_is_one_picture_with_what_was_known_told_and_done_since(sce
             lost = page[page.index("What was lost") : page.index("How it went on")]
             assert "Request 1 1 none Changed file 1 1 none File it had only read 1 1 none Open step 1 1 none" in lost
             went_on = page[page.index("How it went on") :]
-            assert re.search("after under 1 s asked Go on. after under 1 s changed till.py .* said Done.", went_on)
+            assert re.search("at once asked Go on. at once changed till.py .* said Done.", went_on)
             drawing = (await browser.get(url)).text
             assert drawing.count('<svg class="survival') == 2 and "wire-used" in drawing and "wire-lost" in drawing
             listed = await text_of(browser, scene.url)
@@ -177,7 +177,7 @@ async def test_a_compaction_tells_in_tokens_and_things_what_it_took(scene: Scene
         assert found is not None and int(found[1]) + int(found[2]) == 121 and int(found[2]) > 0, lost
         went_on = page[page.index("How it went on") : page.index("What it was told")]
         actions = ["said I go on with the till.", "ran pytest tests/till.py", "changed till.py"]
-        places = [went_on.index(f"after 12 s {action}") for action in actions]
+        places = [went_on.index(f"12 s later {action}") for action in actions]
         assert places == sorted(places), "in order"
 
 
@@ -238,14 +238,14 @@ async def test_now_says_what_an_agent_is_doing_although_no_hook_told(scene: Scen
         agent.said("I run its tests first.", stop_reason="tool_use")
         call = agent.calls("Bash", command="pytest tests/till.py")
         scene.world.past(65_000)
-        assert "I run its tests first. runs pytest tests/till.py · for 1 min" in await row()
+        assert "I run its tests first. runs for 1 min: pytest tests/till.py" in await row()
         agent.answers(call)
         agent.used("Edit", file_path=f"{scene.project}/till.py", old_string="b", new_string="c")
-        assert "I run its tests first. changed till.py" in await row()
+        assert "I run its tests first. changed: till.py" in await row()
         agent.said("It is mended.")
-        assert "It is mended." in (told := await row()) and "idle" in told and "changed till.py" not in told
+        assert "It is mended." in (told := await row()) and "idle" in told and "changed: till.py" not in told
         agent.asked("And the drawer?")
-        assert "And the drawer?" in (told := await row()) and "changed till.py" not in told
+        assert "And the drawer?" in (told := await row()) and "changed: till.py" not in told
 
 
 async def test_a_session_that_waits_shows_what_the_next_agent_is_told(scene: Scene) -> None:

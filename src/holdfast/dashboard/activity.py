@@ -10,6 +10,7 @@ from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.bridge.model import Update, UpdateKind
 from holdfast.briefing.ledger.model import ACTIVE_MS
 from holdfast.briefing.ledger.wording import relative
+from holdfast.briefing.queries.breaks import is_loss
 from holdfast.briefing.queries.recent import Recovery
 from holdfast.briefing.recent_sessions import Recently, RecentSession
 from holdfast.connections.model import Connection
@@ -152,7 +153,8 @@ def _gather(
     ended_at = {one.session_id: one.last_at for one in recently.sessions}
     for recovery in recently.recoveries:
         into = project(recovery.root)
-        link = survival_url(into.key, recovery.session_id, recovery.row_id)
+        lost = is_loss(recovery.occasion, recovery.recovered)
+        link = survival_url(into.key, recovery.session_id, recovery.row_id) if lost else None
         into.happened.append(_recovered(recovery, link))
         if recovery.occasion == "crash" and recovery.recovered in ended_at:
             into.happened.append(Happening(ended_at[recovery.recovered], "killed", CUT_OFF, link))
@@ -231,7 +233,7 @@ def _doing(session: RecentSession, project: Path | None, now: int) -> Doing | No
     if not session.runs:
         return Doing(latest.kind, text, None)
     length = now - latest.at
-    return Doing(UNDER_WAY[latest.kind], text, f"for {lasting(length)}" if length >= LONG_MS else None)
+    return Doing(UNDER_WAY[latest.kind], text, lasting(length) if length >= LONG_MS else None)
 
 
 def _happened(session: RecentSession, project: str) -> list[Happening]:
@@ -242,7 +244,7 @@ def _happened(session: RecentSession, project: str) -> list[Happening]:
     return found
 
 
-def _recovered(recovery: Recovery, link: str) -> Happening:
+def _recovered(recovery: Recovery, link: str | None) -> Happening:
     kind = "compacted" if recovery.occasion == "compact" else "resumed"
     told = told_of(recovery.kinds)
     if recovery.occasion == "resume":

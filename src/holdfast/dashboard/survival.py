@@ -14,6 +14,7 @@ from holdfast.dashboard.amounts import lasting
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import counted
 
+AT_ONCE_MS = 1_000
 MOST_CHANGED, MOST_READ, MOST_STEPS, MOST_FAILED = 5, 3, 3, 2
 STEPS = {"completed": "done", "in_progress": "under way", "pending": "still to do"}
 TASK = frozenset({"request", "first", "requests"})
@@ -77,7 +78,7 @@ class Step:
     text: str
     """Outside text."""
     after: str | None
-    """How long after the break, in words; None if only that it was done is known."""
+    """When, counted from the break; None if only that it was done is known."""
     known: bool
     """Whether it is about something that was carried over."""
 
@@ -129,12 +130,13 @@ class Survival:
                 f" {held}. Only what it was doing got no answer."
             )
         back = ", ".join(one.words(one.told) for one in self.losses if one.told)
-        of_it = f"of {held}" if self.knew.context else "of it"
+        told = f"{self.tokens:,} tokens" + (f": {back}." if back else ".")
         if self.at is None:
-            return f"The next agent here is told in {self.tokens:,} tokens {of_it}" + (f": {back}." if back else ".")
-        who = "It" if self.kind == "compacted" else "The next session"
-        lost = {"killed": "It was killed", "compacted": "Its context was compacted"}.get(self.kind, "It ended")
-        return f"{lost}. {who} was told in {self.tokens:,} tokens {of_it}" + (f": {back}." if back else ".")
+            return f"It held {held} of conversation. The next agent here is told of them in {told}"
+        if self.kind == "compacted":
+            return f"Its {held} of conversation were compacted. It was told of them in {told}"
+        how = "was killed" if self.kind == "killed" else "ended"
+        return f"It {how}, and its {held} of conversation with it. The next session was told of them in {told}"
 
     @property
     def _went_on(self) -> Iterator[str]:
@@ -214,7 +216,9 @@ def _more(losses: Sequence[Loss], shown: Sequence[Thing]) -> Iterator[Thing]:
     for one in losses:
         more = one.told - sum(thing.kind == one.kind for thing in shown)
         if one.kind in ("changed", "read") and more > 0:
-            yield Thing("more", f"{more} more {'changed files' if one.kind == 'changed' else 'files read'}", told=True)
+            yield Thing(
+                "more", counted(more, "more changed file" if one.kind == "changed" else "more read file"), told=True
+            )
 
 
 def _request(knew: Knowledge, told: bool, did: Knowledge | None) -> Iterator[Thing]:
@@ -243,16 +247,18 @@ def _steps(knew: Knowledge, told: bool, did: Knowledge | None) -> Iterator[Thing
 
 
 def _shown(steps: Sequence[KnownStep]) -> list[KnownStep]:
-    """Return the steps that matter most: what was under way, what was still to do, then what was done."""
-    order = ("in_progress", "pending", "completed")
-    return sorted(steps, key=lambda one: order.index(one.status) if one.status in order else 3)[:MOST_STEPS]
+    """Return the steps that were not done, those under way first."""
+    left = [one for one in steps if one.status != "completed"]
+    return sorted(left, key=lambda one: one.status != "in_progress")[:MOST_STEPS]
 
 
 def _steps_after(one: Break, things: Sequence[Thing], continued: Continued) -> Iterator[Step]:
     """Yield the first actions after a break; without its transcript, what it went on with."""
     carried = {thing.text for thing in things if thing.told}
     for action in continued.first:
-        yield Step(action.kind, action.text, lasting(max(0, action.at - one.at)), _is_known(action, carried))
+        passed = action.at - one.at
+        after = "at once" if passed < AT_ONCE_MS else f"{lasting(passed)} later"
+        yield Step(action.kind, action.text, after, _is_known(action, carried))
     if not continued.first:
         for thing in things:
             if thing.after and thing.kind in ("changed", "read"):

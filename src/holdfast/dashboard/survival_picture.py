@@ -41,7 +41,7 @@ class Frame:
 
 
 WIDE = Frame("wide", 1040, 424, 616, 96, 42, 40)
-NARROW = Frame("narrow", 358, 150, 214, 22, 16, 15)
+NARROW = Frame("narrow", 358, 150, 214, 14, 15, 14)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,14 @@ def of_call(kind: str, about: str, at: int) -> Action:
 
 
 def actions_in(parts: Iterable[Entry]) -> Iterator[Action]:
-    """Yield what was asked, said and done in these entries, in order; not what subagents did."""
-    at = 0
+    """Yield what was asked, said and done in these entries, in order; not what subagents did, nor the same twice."""
+    at, last = 0, None
     for entry in parts:
         at = entry.at or at
-        if not entry.is_side:
-            yield from _actions(entry, at)
+        for action in _actions(entry, at) if not entry.is_side else ():
+            if last is None or (last.kind, last.text) != (action.kind, action.text):
+                yield action
+            last = action
 
 
 def _actions(entry: Entry, at: int) -> Iterator[Action]:
