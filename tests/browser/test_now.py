@@ -37,7 +37,7 @@ def test_the_first_sentence_and_a_row_for_each_project(story: Story, opens: Open
     expect(storefront).to_contain_text("runs for 2 min: pytest -x tests/test_refund.py")
     expect(storefront).to_contain_text("at work")
     expect(storefront.get_by_role("link", name=re.compile("compacted; was told: "))).to_have_count(1)
-    expect(storefront.get_by_role("img", name=re.compile("commit 9ab3f70"))).to_have_count(1)
+    expect(storefront.get_by_role("img", name=re.compile("commit [0-9a-f]{7,8}: Send the order's id"))).to_have_count(1)
     killed = rows.filter(has_text="billing-api").get_by_role("link", name=re.compile("cut off in the middle"))
     killed.focus()
     expect(killed.locator("text")).to_be_visible()
