@@ -167,7 +167,6 @@ async def test_a_compaction_tells_in_tokens_and_things_what_it_took(scene: Scene
     agent.said("I go on with the till.", stop_reason="tool_use", context=9_000)
     agent.used("Bash", command="pytest tests/till.py")
     agent.used("Edit", file_path=f"{scene.project}/till.py", old_string="b", new_string="c")
-    await agent.hook("PreCompact", trigger="auto")
     (at,) = await scene.world.briefings.sessions.breaks(agent.id)
     async with scene.dashboard.signed_in() as browser:
         page = await text_of(browser, f"{scene.url}/sessions/{agent.id}?break={at.row_id}")

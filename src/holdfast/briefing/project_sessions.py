@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,15 @@ from holdfast.briefing.knowledge import Knowledge, counts_of, knowledge_of
 from holdfast.briefing.ledger.model import Action
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import relative
-from holdfast.briefing.predecessors import Predecessors
-from holdfast.briefing.queries import breaks, project_sessions
+from holdfast.briefing.predecessors import Predecessors, grown
+from holdfast.briefing.queries import agent_sessions, breaks, project_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.queries.breaks import Break
 from holdfast.briefing.queries.project_sessions import StoredSession
 from holdfast.briefing.recent_sessions import QUIET_MS
 from holdfast.briefing.unfinished import LaterSession, Settled, is_taken_up
 from holdfast.connections.queries.connections import connected_agents
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
@@ -128,7 +130,8 @@ class ProjectSessions:
         return replace(knowledge_of(found.ledger, project), counts=counts_of(found.ledger, project, told))
 
     async def continued(self, one: Break) -> Continued | None:
-        """Return what the session that was told has done since; None if it has done nothing yet."""
+        """Return what the session that was told has done since, by now; None if it has done nothing yet."""
+        await self._bring_up_to_date(one.session_id)
 
         def read(tx: Tx) -> tuple[StoredSession, ProjectSession] | None:
             found = project_sessions.of(tx, one.session_id)
@@ -146,6 +149,15 @@ class ProjectSessions:
         near = (project, found.ledger.cwd)
         first = [replace(each, text=relative(each.text, *near)) if each.kind in FILES else each for each in first]
         return Continued(one.session_id, did, session.live, session.ended_at, tuple(first))
+
+    async def _bring_up_to_date(self, session_id: str) -> None:
+        """Read what a session's transcript has to tell by now, if it is on this machine."""
+        seen = await self._store.read(lambda tx: agent_sessions.of(tx, session_id))
+        if seen is None or seen.transcript is None or seen.machine != self._machine:
+            return
+        with contextlib.suppress(ProjectTooSlow):  # then what is known is shown
+            if await in_time(grown, (seen,)):
+                await self._ledgers.bring_up_to_date(session_id, Path(seen.transcript), seen.project)
 
     async def _first_actions(self, one: Break, seen: AgentSession | None) -> list[Action]:
         """Return what was done right after a break, from the transcript of the session that was told."""

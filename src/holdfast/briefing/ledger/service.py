@@ -34,7 +34,7 @@ CAUGHT_UP = 5
 """How many are read on of sessions that hooks told of."""
 LEARNED = 100
 """How many sessions' transcripts show in which directories the agent keeps them."""
-ACTIONS_BYTES = 1024 * 1024
+ACTIONS_BYTES = 4 * 1024 * 1024
 """Bytes of a transcript that are searched for the first actions behind a place."""
 SEEN, NEW = "seen", "new"
 
