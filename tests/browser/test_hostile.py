@@ -46,5 +46,7 @@ def test_hostile_texts_in_a_break_and_in_what_an_agent_does_now_are_shown_as_tex
         assert page.evaluate("window.hacked") is None, path
         assert page.locator("#content img, #content script").count() == 0, path
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        boxes = [text.bounding_box() for text in page.locator(".survival:visible text").all()]
+        assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes), path
         assert len(page.content()) < 150_000, path
         assert not re.search("[\0\x1b\u202e\ud800-\udfff]", page.inner_text("body")), path

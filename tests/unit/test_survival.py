@@ -19,7 +19,7 @@ from holdfast.briefing.model import Occasion, joined
 from holdfast.briefing.project_sessions import Continued
 from holdfast.briefing.queries.breaks import Break
 from holdfast.dashboard.survival import survival, waiting
-from holdfast.dashboard.survival_picture import NARROW, WIDE, draw
+from holdfast.dashboard.survival_picture import NARROW, WIDE, Frame, draw
 
 PROJECT = Path("/home/me/project")
 MINUTE = 60_000
@@ -153,7 +153,31 @@ def test_a_compaction_loses_in_tokens_and_goes_on_with_what_it_was_told() -> Non
         picture = draw(shown, one.at, frame)
         assert [wire.kind for wire in picture.wires if wire.kind == "new"] == ["new"]
         assert all(0 <= label.x <= frame.width for label in picture.labels) and picture.height > picture.floor
-        assert len(max((label.text for label in picture.labels if "step" in label.kind), key=len)) <= frame.after_chars
+
+
+@pytest.mark.parametrize(("letter", "em"), [("w", 0.82), ("M", 0.87), ("\u4e2d", 1.0), ("a", 0.62), ("<", 0.84)])
+@pytest.mark.parametrize("frame", [WIDE, NARROW])
+def test_no_label_is_wider_than_its_place(letter: str, em: float, frame: Frame) -> None:
+    """With the letters' widths in a wide font."""
+    text = letter * 5_000
+    one = a_break(Occasion.RESUME, request=text, changed=(KnownFile(text, 1, 1),), doing=text)
+    kinds = ("asked", "said", "read", "changed", "ran")
+    shown = survival(one, went_on(one.at, *(Action(kind, text, one.at) for kind in kinds)))
+    assert shown is not None
+    labels = [label for label in draw(shown, one.at, frame).labels if letter in label.text and "…" in label.text]
+    assert len(labels) >= 8
+    for label in labels:
+        space = label.x if label.anchor == "end" else frame.width - label.x
+        assert label.text.count(letter) * em * frame.font <= space, label
+
+
+def test_a_path_that_is_cut_keeps_its_name() -> None:
+    path = "src/" + "very/deep/folders/" * 5 + "charge.py"
+    shown = survival(a_break(Occasion.RESUME, changed=(KnownFile(path, 1, 1),)), None)
+    assert shown is not None
+    for frame, begins in ((WIDE, "…"), (NARROW, "charge.py")):
+        (label,) = [one.text for one in draw(shown, 0, frame).labels if " changed " in one.kind]
+        assert label.startswith(begins) and label.endswith("charge.py")
 
 
 def test_a_kill_that_is_resumed_carries_everything_but_the_call() -> None:
