@@ -35,6 +35,8 @@ class Transcript:
         self.cwd = str(cwd)
         self.branch = branch
         self.entries: list[Entry] = []
+        self.context = 0
+        """Tokens of its context, as its replies tell them; 0 if they do not."""
         self._calls = count(1)
 
     def add(self, kind: str, **members: Any) -> Entry:
@@ -59,16 +61,20 @@ class Transcript:
     def say(self, words: str, *, stop_reason: str | None = "end_turn", **members: Any) -> Entry:
         """The agent says something, and with it ends its turn."""
         content = [{"type": "text", "text": words}]
-        message = {"role": "assistant", "content": content, "stop_reason": stop_reason}
+        message = {"role": "assistant", "content": content, "stop_reason": stop_reason} | self._usage()
         return self.add("assistant", message=message, **members)
 
     def call(self, tool: str, arguments: Any, **members: Any) -> str:
         """The agent calls a tool; returns the id of the call."""
         name = f"toolu_{next(self._calls):04}"
         content = [{"type": "tool_use", "id": name, "name": tool, "input": arguments}]
-        message = {"role": "assistant", "content": content, "stop_reason": "tool_use"}
+        message = {"role": "assistant", "content": content, "stop_reason": "tool_use"} | self._usage()
         self.add("assistant", message=message, **members)
         return name
+
+    def _usage(self) -> Entry:
+        tokens = {"input_tokens": 3, "cache_read_input_tokens": self.context - 83, "output_tokens": 80}
+        return {"usage": tokens} if self.context else {}
 
     def answer(self, call: str, text: Any, *, error: bool = False, **members: Any) -> Entry:
         """The tool answers."""
@@ -90,7 +96,8 @@ class Transcript:
 
     def compact(self) -> None:
         """What a compaction leaves: a boundary, a summary in the user's place, and the command that asked for it."""
-        self.add("system", subtype="compact_boundary", content="Conversation compacted")
+        metadata = {"compactMetadata": {"trigger": "auto", "preTokens": self.context}} if self.context else {}
+        self.add("system", subtype="compact_boundary", content="Conversation compacted", **metadata)
         self.ask(
             "This session is being continued from a previous conversation that ran out of context.",
             isCompactSummary=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.agents.echo import offered
@@ -44,6 +45,7 @@ def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
         session.say(text, stop_reason=None)
         session.call("Bash", {"command": text})
         session.hook("PreCompact", trigger="auto")
+        _survived(history, place / f"{name} went on", text)
     with Agent(holdfast, project, session="one") as agent:
         for name in SENDABLE:
             thought = {"nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 5}
@@ -56,3 +58,18 @@ def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
         agent.call("thought", thought="w" * 50_000, nextThoughtNeeded=True, thoughtNumber=4, totalThoughts=5)
     for name in SENDABLE:
         holdfast.run("teams", "ask", "echo", TEXTS[name], "--timeout", "5")
+
+
+def _survived(history: History, folder: Path, text: str) -> None:
+    """A session is killed, resumed, compacted, and now at work."""
+    folder.mkdir()
+    session = history.session(folder.name, folder)
+    session.ask(text)
+    session.call("Bash", {"command": text})
+    for source in ("resume", "compact"):
+        session.start(source, pid=os.getpid())
+        session.ask(text)
+        session.say(text, stop_reason=None)
+        session.run("Read", {"file_path": f"{folder}/{text}"})
+        session.run("TodoWrite", {"todos": [{"content": text, "status": "in_progress"}]})
+        session.call("Edit", {"file_path": f"{folder}/{text}"})

@@ -68,18 +68,33 @@ class Agent:
         """The user asks something."""
         self._write({"type": "user", "message": {"role": "user", "content": request}})
 
-    def used(self, tool: str, **arguments: Any) -> None:
-        """The agent uses a tool, which answers."""
+    def calls(self, tool: str, **arguments: Any) -> str:
+        """The agent calls a tool; returns the id of the call."""
         use = {"type": "tool_use", "id": f"toolu_{uuid.uuid4().hex}", "name": tool, "input": arguments}
         self._write({"type": "assistant", "message": {"role": "assistant", "content": [use]}})
-        result = {"type": "tool_result", "tool_use_id": use["id"], "content": "done"}
+        return str(use["id"])
+
+    def used(self, tool: str, **arguments: Any) -> None:
+        """The agent uses a tool, which answers."""
+        self.answers(self.calls(tool, **arguments))
+
+    def answers(self, call: str) -> None:
+        """A tool answers."""
+        result = {"type": "tool_result", "tool_use_id": call, "content": "done"}
         self._write({"type": "user", "message": {"role": "user", "content": [result]}})
 
-    def said(self, words: str) -> None:
-        """The agent ends its turn."""
+    def said(self, words: str, *, stop_reason: str = "end_turn", context: int | None = None) -> None:
+        """The agent says something, with which it ends its turn unless the reason is another; with so many tokens."""
         content = [{"type": "text", "text": words}]
-        message = {"role": "assistant", "content": content, "stop_reason": "end_turn"}
+        message: dict[str, Any] = {"role": "assistant", "content": content, "stop_reason": stop_reason}
+        if context is not None:
+            message["usage"] = {"input_tokens": 2, "cache_read_input_tokens": context - 10, "output_tokens": 8}
         self._write({"type": "assistant", "message": message})
+
+    def compacted(self, tokens: int) -> None:
+        """The boundary that a compaction leaves."""
+        metadata = {"trigger": "auto", "preTokens": tokens}
+        self._write({"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata})
 
     def _write(self, entry: dict[str, Any]) -> None:
         common = {

@@ -127,9 +127,13 @@ async def test_a_kill_is_one_picture_with_what_was_known_told_and_done_since(sce
         async with scene.dashboard.signed_in() as browser:
             url = f"{scene.url}/sessions/{session.id}"
             page = await text_of(browser, url)
-            assert "Killed, and the work went on" in page and "went on with 1 file of these" in page
+            assert "Killed, and the work went on" in page and "It went on with 1 file of these." in page
             assert " ".join(told.split()) in page, "word for word as the agent was told it"
             assert "till.py changed again" in page and "notes.md" in page and "test the till" in page
+            lost = page[page.index("What was lost") : page.index("How it went on")]
+            assert "Request 1 1 none Changed file 1 1 none File it had only read 1 1 none Open step 1 1 none" in lost
+            went_on = page[page.index("How it went on") :]
+            assert re.search("at once asked Go on. at once changed till.py .* said Done.", went_on)
             drawing = (await browser.get(url)).text
             assert drawing.count('<svg class="survival') == 2 and "wire-used" in drawing and "wire-lost" in drawing
             listed = await text_of(browser, scene.url)
@@ -149,6 +153,98 @@ async def test_a_compaction_is_a_picture_too_and_stays_as_it_was(scene: Scene) -
         assert "Compacted, and it went on" in page and " ".join(told.split()) in page
         knew = page[page.index("What it knew") : page.index("What was lost")]
         assert "Mend the till." in knew and "drawer" not in knew
+
+
+async def test_a_compaction_tells_in_tokens_and_things_what_it_took(scene: Scene) -> None:
+    agent = await scene.killed("Find the leak.")
+    for number in range(120):
+        agent.used("Read", file_path=f"{scene.project}/a/long/way/down/to/this/source/file_{number:03}.py")
+    agent.said("I looked at everything.", context=150_000)
+    agent.asked("Then mend it.")
+    agent.compacted(167_316)
+    await agent.starts("compact")
+    scene.world.past(12_000)
+    agent.said("I go on with the till.", stop_reason="tool_use", context=9_000)
+    agent.used("Bash", command="pytest tests/till.py")
+    agent.used("Edit", file_path=f"{scene.project}/till.py", old_string="b", new_string="c")
+    (at,) = await scene.world.briefings.sessions.breaks(agent.id)
+    async with scene.dashboard.signed_in() as browser:
+        page = await text_of(browser, f"{scene.url}/sessions/{agent.id}?break={at.row_id}")
+        lost = page[page.index("What was lost") : page.index("How it went on")]
+        assert "167,316 tokens" in lost and "Requests 2 2 none" in lost and "Changed file 1 1 none" in lost
+        found = re.search(r"Files it had only read 121 (\d+) (\d+)", lost)
+        assert found is not None and int(found[1]) + int(found[2]) == 121 and int(found[2]) > 0, lost
+        went_on = page[page.index("How it went on") : page.index("What it was told")]
+        actions = ["said I go on with the till.", "ran pytest tests/till.py", "changed till.py"]
+        places = [went_on.index(f"12 s later {action}") for action in actions]
+        assert places == sorted(places), "in order"
+
+
+async def test_a_kill_that_is_resumed_is_a_picture_from_the_project_and_from_its_mark(scene: Scene) -> None:
+    agent = await scene.killed()
+    agent.calls("Bash", command="pytest tests/till.py")
+    scene.world.past(240_000)
+    assert await agent.starts("resume") == "", "it has its whole conversation"
+    agent.asked("Go on.")
+    agent.used("Edit", file_path=f"{scene.project}/till.py", old_string="b", new_string="c")
+    agent.said("Done.")
+    await agent.hook("SessionEnd", reason="prompt_input_exit")
+    await agent.starts("resume")
+    (at,) = await scene.world.briefings.sessions.breaks(agent.id)
+    url = f"{scene.url}/sessions/{agent.id}?break={at.row_id}"
+    async with scene.dashboard.signed_in() as browser:
+        now = (await browser.get("/")).text
+        marks = re.findall(rf'href="{re.escape(url)}" class="mark mark-(\w+)" aria-label="([^"]+)"', now)
+        assert [kind for kind, _ in marks] == ["killed", "resumed"], "the kill, and how it went on; the end is neither"
+        assert "resumed with its whole conversation" in marks[1][1]
+        assert (
+            "Was killed, and resumed" in await text_of(browser, scene.url)
+            and url in (await browser.get(scene.url)).text
+        )
+        page = await text_of(browser, url)
+        assert "Killed, and resumed with its whole conversation" in page and "resumed after 4 min" in page
+        lost = page[page.index("What was lost") : page.index("How it went on")]
+        assert "Nothing of its conversation" in lost and "got no answer: Bash: pytest tests/till.py" in lost
+        assert re.search("asked Go on. .*changed till.py .*said Done.", page[page.index("How it went on") :])
+        drawing = (await browser.get(url)).text
+        assert "wire-used" in drawing and drawing.count('class="wire wire-lost"') == 2, "once in each drawing: the call"
+        assert "No agent had to get anything back" in await text_of(browser, "/figures?over=day")
+
+
+async def test_a_session_that_is_open_twice_or_was_copied_was_not_killed(scene: Scene) -> None:
+    running = scene.world.living()
+    await running.starts()
+    running.asked("Mend the till.")
+    await scene.world.agent(id=running.id).starts("resume")
+    copied = scene.world.agent()
+    copied.asked("Mend the till.")
+    await copied.starts("resume")
+    for one in (running, copied):
+        assert await scene.world.briefings.sessions.breaks(one.id) == []
+
+
+async def test_now_says_what_an_agent_is_doing_although_no_hook_told(scene: Scene) -> None:
+    agent = scene.world.living()
+    await agent.starts()
+    async with scene.dashboard.signed_in() as browser:
+
+        async def row() -> str:
+            page = await text_of(browser, "/")
+            return page[page.index("6 h ago now") : page.index("Verified:")]
+
+        agent.asked("Mend the till.")
+        assert "Mend the till." in (told := await row()) and "at work" in told
+        agent.said("I run its tests first.", stop_reason="tool_use")
+        call = agent.calls("Bash", command="pytest tests/till.py")
+        scene.world.past(65_000)
+        assert "I run its tests first. runs for 1 min: pytest tests/till.py" in await row()
+        agent.answers(call)
+        agent.used("Edit", file_path=f"{scene.project}/till.py", old_string="b", new_string="c")
+        assert "I run its tests first. changed: till.py" in await row()
+        agent.said("It is mended.")
+        assert "It is mended." in (told := await row()) and "idle" in told and "changed: till.py" not in told
+        agent.asked("And the drawer?")
+        assert "And the drawer?" in (told := await row()) and "changed: till.py" not in told
 
 
 async def test_a_session_that_waits_shows_what_the_next_agent_is_told(scene: Scene) -> None:

@@ -34,6 +34,7 @@ class Agent:
         capabilities: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
         command: Sequence[str] = (str(HOLDFAST), "mcp"),
+        client: tuple[str, str] = ("test-agent", "1.0"),
     ) -> None:
         self.era = era
         environment = {**os.environ, **holdfast.settings, **(env or {})}
@@ -54,10 +55,10 @@ class Agent:
         self.seen: list[dict[str, Any]] = []
         """Everything that arrived and answered no request of ours."""
         if era == "legacy":
-            client = {"name": "test-agent", "version": "1.0"}
+            info = {"name": client[0], "version": client[1]}
             self.request(
                 "initialize",
-                {"protocolVersion": "2025-11-25", "capabilities": capabilities or {}, "clientInfo": client},
+                {"protocolVersion": "2025-11-25", "capabilities": capabilities or {}, "clientInfo": info},
             )
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 

@@ -113,6 +113,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     ),
     "briefing.ledger.folding:_TASK_NUMBER": (T("#"), T("1")),
     "briefing.ledger.model:SESSION_ID": (T("a"),),
+    "briefing.ledger.wording:_FILES": (T("Files "), T("Files read besides "), T("1", "Files modified (")),
     "briefing.ledger.shell_files:_NO_FILE": (T("a"), T("/dev"), T("*")),
     "briefing.ledger.shell_files:_SED_IN_PLACE": (T("i", "-", "!"), T("a", "-"), T("-")),
     "briefing.ledger.shell_files:_SED_SUFFIX": (T("a", ".", "!"), T(".")),

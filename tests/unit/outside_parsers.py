@@ -295,6 +295,8 @@ NOT_FROM_OUTSIDE = {
     "bridge.chat.held": "one `splitlines` of a message, which is bounded",
     "bridge.chat.service": "by `bounded_json` and `bridge.chat.arrivals`",
     "briefing.settings": "by `bounded_toml`",
+    "briefing.knowledge": "a briefing, which is bounded",
+    "briefing.ledger.wording": "a briefing, which is bounded",
     "cli.inbox": "the daemon's answer",
     "setup.extras": "the receipt that uv wrote into this very installation",
     "setup.launcher": "our own file, bounded",

@@ -235,6 +235,10 @@ class TranscriptsPart(Protocol):
         """Hand what the latest subagents did since then to `fold`; returns how far each was read."""
         ...
 
+    def entries_from(self, transcript: Path, offset: int, most_bytes: int) -> Iterator[Entry]:
+        """Yield the entries behind a place in a file, within a number of bytes; nothing without a file."""
+        ...
+
     def kind_of(self, tool: str) -> CallKind:
         """Return the kind of a tool, by its name."""
         ...

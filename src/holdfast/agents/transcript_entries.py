@@ -117,6 +117,9 @@ class Queued:
 class Compacted:
     """The agent's context was compacted."""
 
+    tokens: int | None = None
+    """How many it held before, where the transcript tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -140,6 +143,8 @@ class Entry:
     """Whether a subagent wrote it: its actions count, its requests and replies do not."""
     cwd: str = ""
     branch: str = ""
+    context: int | None = None
+    """How many tokens the agent's context held then, where the transcript tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from typing import Any, Self
 
 from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Ledger, Touched
-from holdfast.briefing.ledger.wording import relative
+from holdfast.briefing.ledger.wording import ERRORS, paths_in, relative, told_path
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import clipped
 from holdfast.text.masking import without_secrets
+from holdfast.text.quoting import quoted
 
 MOST_FILES = 12
 MOST_STEPS = 12
@@ -21,6 +22,8 @@ MOST_FAILED = 6
 MAX_WORDS = 400
 MAX_LINE = 120
 MAX_PATH = 200
+BEGINNING = 30
+"""Characters by which a text is recognised in a briefing."""
 MARGIN = 200
 """Characters beyond those kept that are searched for secrets."""
 
@@ -53,6 +56,16 @@ class KnownFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCount:
+    """How many things of a kind it knew, and how many of them were told."""
+
+    kind: str
+    """request, changed, read, error, step or answer."""
+    had: int
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
 class Knowledge:
     """What an agent knew: what it was asked, what it had looked at, changed and planned, and what had failed."""
 
@@ -77,6 +90,10 @@ class Knowledge:
     last_at: int = 0
     active: tuple[int, ...] = ()
     """The intervals in which it did something."""
+    context: int | None = None
+    """Tokens of its context, if its transcript says."""
+    counts: tuple[KnownCount, ...] = ()
+    """What was told of what it knew; empty if nothing was told yet, or by a version that did not count."""
 
     @property
     def steps_done(self) -> int:
@@ -106,6 +123,7 @@ _PARTS: dict[str, type[Any]] = {
     "read": KnownFile,
     "steps": KnownStep,
     "failed": KnownFailure,
+    "counts": KnownCount,
 }
 
 
@@ -136,7 +154,39 @@ def knowledge_of(ledger: Ledger, project: Path | None, *, since: int = 0, most: 
         ledger.started_at,
         ledger.last_at,
         tuple(ledger.active),
+        ledger.context,
     )
+
+
+def counts_of(ledger: Ledger, project: Path | None, told: str) -> tuple[KnownCount, ...]:
+    """Return how many things a ledger knows of each kind, and how many of them stand in a briefing's text."""
+    changed = changed_files(ledger)[0]
+    names = {file.path for file in changed}
+    read = [file for file in ledger.read if file.path not in names]
+    asked = [one for one in (ledger.first_request, *ledger.requests) if one is not None]
+    steps = [one.text for one in ledger.todos if one.status != "completed"]
+    told_files = frozenset(paths_in(told))
+    counts = (
+        KnownCount("request", max(ledger.turns, len(asked)), _quoted(asked, told)),
+        *(
+            KnownCount(kind, len(files), sum(told_path(one.path, project, ledger.cwd) in told_files for one in files))
+            for kind, files in (("changed", changed), ("read", read))
+        ),
+        _named_errors([one.name for one in ledger.errors if one.sources], told),
+        KnownCount("step", len(steps), _quoted(steps, told)),
+        KnownCount("answer", len(ledger.decisions), _quoted([one.answer for one in ledger.decisions], told)),
+    )
+    return tuple(one for one in counts if one.had)
+
+
+def _quoted(texts: Sequence[str], told: str) -> int:
+    """Return how many of these texts are quoted, at least with their beginning."""
+    return sum(quoted(text, BEGINNING)[1:-1].removesuffix("…") in told for text in texts)
+
+
+def _named_errors(names: Sequence[str], told: str) -> KnownCount:
+    listed = next((line for line in told.splitlines() if ERRORS in line), "").partition(ERRORS)[2]
+    return KnownCount("error", len(names), len(set(names) & set(listed.split(", "))))
 
 
 def _files(files: Sequence[Touched], project: Path | None, cwd: str | None) -> tuple[KnownFile, ...]:

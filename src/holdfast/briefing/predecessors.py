@@ -304,10 +304,10 @@ class Predecessors:
         here = [one for one in others if one.machine == self._machine and one.session_id not in passed_over]
         here = [one for one in here if one.transcript is not None and (one.ended_at is None or one.read_to is None)]
         here = [one for one in here if Path(str(one.transcript)).parent not in known.folders.looked_at]
-        grown = (await asyncio.to_thread(_grown, here))[:CAUGHT_UP] if here else []
-        for one in grown:
+        behind = (await asyncio.to_thread(grown, here))[:CAUGHT_UP] if here else []
+        for one in behind:
             await self._ledgers.bring_up_to_date(one.session_id, Path(str(one.transcript)), one.project)
-        return has_read or bool(grown)
+        return has_read or bool(behind)
 
     def _is_elsewhere(self, seen: AgentSession | None) -> bool:
         return seen is not None and seen.machine != self._machine
@@ -315,6 +315,12 @@ class Predecessors:
     def is_live(self, session: AgentSession, attached: Collection[str], now: int) -> bool:
         """Return whether a session is running, for somebody who is in none."""
         return self._is_live(session, attached, None, now)
+
+    def is_gone(self, session: AgentSession) -> bool:
+        """Return whether a session was not ended, and its process does not run: it was killed, or its machine died."""
+        if session.ended_at is not None or session.pid is None:
+            return False
+        return session.machine != self._machine or not runs_here(session)
 
     def _is_live(self, session: AgentSession, attached: Collection[str], pid: int | None, now: int) -> bool:
         """Return whether a session is running: connected somewhere, or its process runs here."""
@@ -366,7 +372,7 @@ def _roots(root: Root) -> tuple[Root, ...]:
     return (root,) if root.top is None else (root, root.top)
 
 
-def _grown(sessions: Sequence[AgentSession]) -> list[AgentSession]:
+def grown(sessions: Sequence[AgentSession]) -> list[AgentSession]:
     """Return those whose transcript is longer, or shorter, than what was read of it."""
     return [one for one in sessions if _size(str(one.transcript)) not in (None, one.read_to)]
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from holdfast.briefing.knowledge import Knowledge, knowledge_of
-from holdfast.briefing.predecessors import Predecessors
-from holdfast.briefing.queries import breaks, project_sessions
+from holdfast.briefing.knowledge import Knowledge, counts_of, knowledge_of
+from holdfast.briefing.ledger.model import Action
+from holdfast.briefing.ledger.service import Ledgers
+from holdfast.briefing.ledger.wording import relative
+from holdfast.briefing.predecessors import Predecessors, grown
+from holdfast.briefing.queries import agent_sessions, breaks, project_sessions
+from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.queries.breaks import Break
 from holdfast.briefing.queries.project_sessions import StoredSession
 from holdfast.briefing.recent_sessions import QUIET_MS
 from holdfast.briefing.unfinished import LaterSession, Settled, is_taken_up
 from holdfast.connections.queries.connections import connected_agents
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
@@ -20,6 +28,10 @@ MOST_TOLD = 10
 """Of each session."""
 MOST_BREAKS = 50
 MOST_FILES = 200
+MOST_ACTIONS = 6
+"""After a break."""
+FILES = ("read", "changed")
+"""Kinds of actions that are about a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +78,17 @@ class Continued:
     """What it did since then."""
     live: bool
     ended_at: int | None
+    first: tuple[Action, ...] = ()
+    """Its first actions then, in order; none if its transcript is not on this machine."""
 
 
 class ProjectSessions:
     """Reads the sessions of a project; writes nothing."""
 
-    def __init__(self, store: Store, predecessors: Predecessors) -> None:
+    def __init__(self, store: Store, machine: str, ledgers: Ledgers, predecessors: Predecessors) -> None:
         self._store = store
+        self._machine = machine
+        self._ledgers = ledgers
         self._predecessors = predecessors
 
     async def page(self, root: Root, before: int | None, limit: int) -> SessionsPage:
@@ -105,23 +121,51 @@ class ProjectSessions:
         """Return one of them, with what was known and told."""
         return await self._store.read(lambda tx: breaks.whole(tx, row_id))
 
-    async def knowledge(self, session_id: str) -> Knowledge | None:
-        """Return what a session knows by now."""
+    async def knowledge(self, session_id: str, told: str) -> Knowledge | None:
+        """Return what a session knows by now, and how much of it stands in the text of a briefing."""
         found = await self._store.read(lambda tx: project_sessions.of(tx, session_id))
-        return None if found is None else knowledge_of(found.ledger, path_of(found.root))
+        if found is None:
+            return None
+        project = path_of(found.root)
+        return replace(knowledge_of(found.ledger, project), counts=counts_of(found.ledger, project, told))
 
     async def continued(self, one: Break) -> Continued | None:
-        """Return what the session that was told has done since; None if it has done nothing yet."""
+        """Return what the session that was told has done since, by now; None if it has done nothing yet."""
+        await self._bring_up_to_date(one.session_id)
 
-        def read(tx: Tx) -> Continued | None:
+        def read(tx: Tx) -> tuple[StoredSession, ProjectSession] | None:
             found = project_sessions.of(tx, one.session_id)
-            if found is None:
+            if found is None or found.ledger.last_at < one.at:
                 return None
-            session = self._session(tx, found, (), connected_agents(tx), tx.now())
-            did = knowledge_of(found.ledger, path_of(one.root), since=one.at, most=MOST_FILES)
-            return Continued(one.session_id, did, session.live, session.ended_at) if did.last_at >= one.at else None
+            return found, self._session(tx, found, (), connected_agents(tx), tx.now())
 
-        return await self._store.read(read)
+        stored = await self._store.read(read)
+        if stored is None:
+            return None
+        found, session = stored
+        project = path_of(one.root)
+        did = knowledge_of(found.ledger, project, since=one.at, most=MOST_FILES)
+        first = await self._first_actions(one, found.seen)
+        near = (project, found.ledger.cwd)
+        first = [replace(each, text=relative(each.text, *near)) if each.kind in FILES else each for each in first]
+        return Continued(one.session_id, did, session.live, session.ended_at, tuple(first))
+
+    async def _bring_up_to_date(self, session_id: str) -> None:
+        """Read what a session's transcript has to tell by now, if it is on this machine."""
+        seen = await self._store.read(lambda tx: agent_sessions.of(tx, session_id))
+        if seen is None or seen.transcript is None or seen.machine != self._machine:
+            return
+        with contextlib.suppress(ProjectTooSlow):  # then what is known is shown
+            if await in_time(grown, (seen,)):
+                await self._ledgers.bring_up_to_date(session_id, Path(seen.transcript), seen.project)
+
+    async def _first_actions(self, one: Break, seen: AgentSession | None) -> list[Action]:
+        """Return what was done right after a break, from the transcript of the session that was told."""
+        if seen is None or seen.transcript is None or seen.machine != self._machine:
+            return []
+        # Another session's work was told at this one's very beginning.
+        offset = 0 if one.recovered is not None else one.size
+        return [] if offset is None else await self._ledgers.actions(Path(seen.transcript), offset, MOST_ACTIONS)
 
     def _session(
         self, tx: Tx, one: StoredSession, told: Sequence[Break], attached: set[str], now: int

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from holdfast.briefing.ledger.model import Commit, Ledger
-from holdfast.briefing.predecessors import Predecessors
+from holdfast.briefing.ledger.model import Action, Commit, Ledger
+from holdfast.briefing.ledger.service import Ledgers
+from holdfast.briefing.predecessors import Predecessors, grown, runs_here
 from holdfast.briefing.queries import recent
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.queries.recent import RecentLedger, Recovery
 from holdfast.briefing.unfinished import LaterSession, is_taken_up
 from holdfast.connections.queries.connections import connected_agents
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
@@ -39,8 +42,14 @@ class RecentSession:
     """The user's latest request."""
     said: str | None = None
     """The agent's last words."""
+    said_now: str | None = None
+    """The same, if it said them in the turn that is under way."""
     doing: str | None = None
-    """What it is doing: the entry of its list that is in progress, or the tool that runs."""
+    """The entry of its list that is in progress, if it is at work."""
+    latest: Action | None = None
+    """What it called last, if it is at work."""
+    runs: bool = False
+    """Whether that call has not been answered yet."""
     directory: str | None = None
     active: tuple[int, ...] = ()
     """The steps of `ACTIVE_MS` in which it did something."""
@@ -58,16 +67,34 @@ class Recently:
 
 
 class RecentSessions:
-    """Reads the latest sessions; a ledger that did not change is not read again."""
+    """Reads the latest sessions as they are now; a ledger that did not change is not read again."""
 
-    def __init__(self, store: Store, predecessors: Predecessors) -> None:
+    def __init__(self, store: Store, machine: str, transcripts: Ledgers, predecessors: Predecessors) -> None:
         self._store = store
+        self._machine = machine
+        self._transcripts = transcripts
         self._predecessors = predecessors
         self._ledgers: dict[str, tuple[int, Ledger]] = {}
         """By session, with when it was stored."""
 
     async def find(self, within_ms: int) -> Recently:
         """Return the sessions of the last while."""
+        stored = await self._read(within_ms)
+        # No hook is called for what an agent says and does; its transcript tells.
+        behind = await self._behind(stored.seen)
+        for one in behind:
+            await self._transcripts.bring_up_to_date(one.session_id, Path(str(one.transcript)), one.project)
+        return self._sorted(await self._read(within_ms) if behind else stored)
+
+    async def _behind(self, seen: Sequence[AgentSession]) -> list[AgentSession]:
+        """Return the sessions that run here and have written something that was not read."""
+        running = [one for one in seen if one.transcript and one.machine == self._machine and one.ended_at is None]
+        try:
+            return await in_time(grown, tuple(one for one in running if runs_here(one)))
+        except ProjectTooSlow:
+            return []
+
+    async def _read(self, within_ms: int) -> _Stored:
         known = self._ledgers
 
         def read(tx: Tx) -> tuple[_Stored, dict[str, tuple[int, Ledger]]]:
@@ -84,7 +111,7 @@ class RecentSessions:
             return _Stored(tx.now(), rows, recent.seen(tx, since, MOST), connected_agents(tx), recoveries), ledgers
 
         stored, self._ledgers = await self._store.read(read)
-        return self._sorted(stored)
+        return stored
 
     def _sorted(self, stored: _Stored) -> Recently:
         seen = {one.session_id: one for one in stored.seen}
@@ -112,7 +139,10 @@ class RecentSessions:
             and not is_taken_up(ledger, self._later(stored)),
             ledger.latest_request,
             ledger.last_words,
+            ledger.last_words if ledger.unfinished and ledger.spoke else None,
             _doing(ledger) if live else None,
+            ledger.latest if live and ledger.unfinished else None,
+            any(not call.side for call in ledger.calls),
             ledger.cwd,
             tuple(ledger.active),
             tuple(ledger.commits),
@@ -148,8 +178,4 @@ class _Stored:
 
 
 def _doing(ledger: Ledger) -> str | None:
-    todo = next((todo.text for todo in ledger.todos if todo.status == "in_progress"), None)
-    if todo is not None or not ledger.calls:
-        return todo
-    call = ledger.calls[-1]
-    return f"{call.tool}: {call.about}" if call.about else call.tool
+    return next((todo.text for todo in ledger.todos if todo.status == "in_progress"), None)

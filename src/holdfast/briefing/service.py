@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.briefing import moved
-from holdfast.briefing.knowledge import Knowledge, knowledge_of
+from holdfast.briefing.knowledge import Knowledge, counts_of, knowledge_of
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items as ledger_items
@@ -72,7 +72,7 @@ class Briefing:
     first_commit: str | None = None
     """The project's first commit, if it must be stored."""
     own: Ledger | None = None
-    """What the agent itself did before a compaction."""
+    """What the agent itself did before a compaction, or before it was killed and resumed."""
 
     @property
     def marks(self) -> list[str]:
@@ -85,7 +85,14 @@ class Briefing:
         """Return what the agent knew whose work it tells in full."""
         main = self.past.main if self.past is not None else None
         ledger = self.own or (main.ledger if main is not None else None)
-        return knowledge_of(ledger, project) if ledger is not None and self.items else None
+        if ledger is None or not (self.items or self.is_resumed_after_kill):
+            return None
+        return replace(knowledge_of(ledger, project), counts=counts_of(ledger, project, self.text))
+
+    @property
+    def is_resumed_after_kill(self) -> bool:
+        """Whether the session was cut off and now goes on with its whole conversation."""
+        return self.occasion is Occasion.RESUME and self.own is not None
 
     @property
     def text(self) -> str:
@@ -196,7 +203,7 @@ class Briefings:
         return self._ledgers.on_disk.configs[0]
 
     async def recently(self, within_ms: int) -> Recently:
-        """Return the latest sessions of all projects, and what agents got back."""
+        """Return the latest sessions of all projects as they are now, and what agents got back."""
         return await self._recent.find(within_ms)
 
     @cached_property
@@ -210,14 +217,14 @@ class Briefings:
     def _recent(self) -> RecentSessions:
         from holdfast.briefing.recent_sessions import RecentSessions  # hooks do without it
 
-        return RecentSessions(self._store, self._predecessors)
+        return RecentSessions(self._store, self._machine, self._ledgers, self._predecessors)
 
     @cached_property
     def sessions(self) -> ProjectSessions:
         """The sessions of a project, and what each was told."""
         from holdfast.briefing.project_sessions import ProjectSessions  # hooks do without it
 
-        return ProjectSessions(self._store, self._predecessors)
+        return ProjectSessions(self._store, self._machine, self._ledgers, self._predecessors)
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
@@ -279,7 +286,12 @@ class Briefings:
         known = await self._store.read(lambda tx: agent_sessions.of(tx, session.session_id))
         digests = known.digests if known is not None else ()
         items = await self._from_sources(audience, covered)
-        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in digests], limit)
+        new = [item for item in items if _digest(item) not in digests]
+        own = None
+        if known is not None and self._predecessors.is_gone(known):
+            own = await self._own_ledger(session.session_id, session.root, session.transcript)
+        briefing = _briefing(Occasion.RESUME, session.root, new, limit)
+        return replace(briefing, own=own if own is not None and own.unfinished else None)
 
     async def _cleared(self, session: StartedSession, audience: Audience) -> Briefing | None:
         past = await self._predecessors.find(session.root, session.session_id, session.pid)
@@ -334,11 +346,10 @@ def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None, kn
         settling.settle(tx, briefing.past.settled, briefing.past.weighed_at)
     if briefing.first_commit is not None:
         project_queries.set_first_commit(tx, session.root, briefing.first_commit)
-    if not briefing.items:
-        return
-    agent_sessions.mark_told(tx, session.session_id, briefing.marks)
+    if briefing.items:
+        agent_sessions.mark_told(tx, session.session_id, briefing.marks)
     kinds = [item.kind for item in briefing.items if not item.standing]
-    if kinds and briefing.occasion is not Occasion.RESUME:
+    if briefing.is_resumed_after_kill or (kinds and briefing.occasion is not Occasion.RESUME):
         agent_sessions.recovered(
             tx, session.root, session.session_id, briefing.recovered, briefing.occasion.value, kinds
         )

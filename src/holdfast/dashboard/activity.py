@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.bridge.model import Update, UpdateKind
 from holdfast.briefing.ledger.model import ACTIVE_MS
+from holdfast.briefing.ledger.wording import relative
+from holdfast.briefing.queries.breaks import is_loss
 from holdfast.briefing.queries.recent import Recovery
 from holdfast.briefing.recent_sessions import Recently, RecentSession
 from holdfast.connections.model import Connection
+from holdfast.dashboard.amounts import lasting
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.strip import WINDOW_MS, Happening, Strip, draw
 from holdfast.dashboard.urls import project_url, survival_url
@@ -39,7 +43,23 @@ TOLD = {
 }
 MOST_TOLD = 5
 CUT_OFF = "cut off in the middle of its turn"
+UNDER_WAY = {"read": "reads", "changed": "changes", "ran": "runs", "planned": "plans", "used": "uses"}
+FILES = ("read", "changed")
+LONG_MS = 30_000
+"""How long a call must be under way for its length to be shown."""
 MESSAGES = (UpdateKind.REPLY.value, UpdateKind.MESSAGE.value, UpdateKind.DEAD_LETTER.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What an agent at work is doing, as its transcript tells."""
+
+    kind: str
+    """"runs", "reads" while the call is under way, "ran", "read" when it is answered."""
+    text: str
+    """The command, file or tool: outside text."""
+    since: str | None
+    """How long the call has been under way, if that is long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +76,9 @@ class ProjectRow:
     state: str
     """"at work", "idle" (somebody is there), "cut off" or "quiet"."""
     text: str
-    """What it is doing, was asked or said last: outside text."""
+    """What it said last, is at or was asked: outside text."""
+    action: Doing | None
+    """What its agent is doing, or did last, in this turn."""
     last_at: int
     strip: Strip
 
@@ -131,10 +153,13 @@ def _gather(
     ended_at = {one.session_id: one.last_at for one in recently.sessions}
     for recovery in recently.recoveries:
         into = project(recovery.root)
-        link = survival_url(into.key, recovery.session_id)
+        lost = is_loss(recovery.occasion, recovery.recovered)
+        link = survival_url(into.key, recovery.session_id, recovery.row_id) if lost else None
         into.happened.append(_recovered(recovery, link))
         if recovery.occasion == "crash" and recovery.recovered in ended_at:
             into.happened.append(Happening(ended_at[recovery.recovered], "killed", CUT_OFF, link))
+        elif recovery.broke_at is not None:
+            into.happened.append(Happening(recovery.broke_at, "killed", CUT_OFF, link))
     known = {f"agent:{one.session_id}" for one in recently.sessions}
     active: dict[str, set[int]] = {}
     for connection_id, step in steps:
@@ -172,13 +197,14 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
     ]
     if not times:
         return None
-    hooked = AGENTS[DEFAULT].title
+    hooked, action = AGENTS[DEFAULT].title, None
     if project.asks:
         ask = project.asks[0]
         agent, state, text = f"team {ask.ask.to_team}", "at work", ask.doing or ask.ask.text
     elif live is not None:
         agent, state = hooked, "at work" if live.at_work else "idle"
-        text = (live.doing or live.asked if live.at_work else live.said or live.asked) or ""
+        text = (live.said_now or live.doing or live.asked if live.at_work else live.said or live.asked) or ""
+        action = _doing(live, path, now)
     elif attached:
         agent, state, text = attached[0].label, "idle", ""
     elif latest is not None:
@@ -193,9 +219,21 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
         agent,
         state,
         text,
+        action,
         max(times),
         draw(now, project.steps, project.happened),
     )
+
+
+def _doing(session: RecentSession, project: Path | None, now: int) -> Doing | None:
+    latest = session.latest
+    if latest is None:
+        return None
+    text = relative(latest.text, project, session.directory) if latest.kind in FILES else latest.text
+    if not session.runs:
+        return Doing(latest.kind, text, None)
+    length = now - latest.at
+    return Doing(UNDER_WAY[latest.kind], text, lasting(length) if length >= LONG_MS else None)
 
 
 def _happened(session: RecentSession, project: str) -> list[Happening]:
@@ -206,9 +244,12 @@ def _happened(session: RecentSession, project: str) -> list[Happening]:
     return found
 
 
-def _recovered(recovery: Recovery, link: str) -> Happening:
+def _recovered(recovery: Recovery, link: str | None) -> Happening:
     kind = "compacted" if recovery.occasion == "compact" else "resumed"
     told = told_of(recovery.kinds)
+    if recovery.occasion == "resume":
+        more = f", and was told: {told}" if recovery.kinds else ""
+        return Happening(recovery.at, kind, f"resumed with its whole conversation{more}", link)
     begins = {"compact": "compacted", "crash": "began after work was cut off"}.get(recovery.occasion, "began")
     return Happening(recovery.at, kind, f"{begins}; was told: {told}", link)
 

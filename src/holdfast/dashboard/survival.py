@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from holdfast.briefing.knowledge import Knowledge, KnownFile, KnownStep
+from holdfast.briefing.ledger.model import Action
+from holdfast.briefing.ledger.wording import paths_in, told_path
 from holdfast.briefing.model import Occasion, tokens
 from holdfast.briefing.project_sessions import Continued
 from holdfast.briefing.queries.breaks import Break
+from holdfast.dashboard.amounts import lasting
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import counted
 
+AT_ONCE_MS = 1_000
 MOST_CHANGED, MOST_READ, MOST_STEPS, MOST_FAILED = 5, 3, 3, 2
 STEPS = {"completed": "done", "in_progress": "under way", "pending": "still to do"}
 TASK = frozenset({"request", "first", "requests"})
+KINDS = {Occasion.COMPACT.value: "compacted", Occasion.CRASH.value: "killed", Occasion.RESUME.value: "resumed"}
+NOUNS = {
+    "request": ("request", "requests"),
+    "changed": ("changed file", "changed files"),
+    "read": ("file it had only read", "files it had only read"),
+    "error": ("error", "errors"),
+    "step": ("open step", "open steps"),
+    "answer": ("answer of yours", "answers of yours"),
+}
+"""What is counted, for one and for several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +35,7 @@ class Thing:
     """One thing that the agent knew."""
 
     kind: str
-    """request, changed, read, step, failed or conversation."""
+    """request, changed, read, step, failed, more, lost, call or conversation."""
     text: str
     told: bool
     """Whether it was carried over."""
@@ -31,11 +44,51 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Things of a kind: how many it knew, and how many of them it still had afterwards."""
+
+    kind: str
+    had: int
+    told: int
+
+    @property
+    def name(self) -> str:
+        """What they are called, at the head of a row."""
+        one, several = NOUNS[self.kind]
+        return (one if self.had == 1 else several).capitalize()
+
+    @property
+    def lost(self) -> int:
+        """How many are gone."""
+        return self.had - self.told
+
+    def words(self, count: int) -> str:
+        """Return so many of them in words: "3 of 4 errors"."""
+        one, several = NOUNS[self.kind]
+        noun = one if self.had == 1 else several
+        return f"{count} {noun}" if count == self.had else f"{count} of {self.had} {noun}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the first actions after a break."""
+
+    kind: str
+    """asked, said, planned, read, changed, ran or used."""
+    text: str
+    """Outside text."""
+    after: str | None
+    """When, counted from the break; None if only that it was done is known."""
+    known: bool
+    """Whether it is about something that was carried over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Survival:
     """A break, ready to be drawn and read."""
 
     kind: str
-    """killed, compacted or ended."""
+    """killed, compacted, ended, or resumed: killed, and the same conversation went on."""
     knew: Knowledge
     told: str
     """The text; what would be told now if nobody goes on yet."""
@@ -43,15 +96,14 @@ class Survival:
     at: int | None
     """When it was told; None if it was not yet."""
     size: int | None
-    """Bytes of the conversation that is gone."""
+    """Bytes of the conversation until then."""
     things: tuple[Thing, ...]
-    """What was told first, then what was lost."""
+    """What was carried over first, then what was lost."""
+    losses: tuple[Loss, ...]
+    """Empty for a break that a version kept which did not count."""
+    steps: tuple[Step, ...] = ()
+    """How it went on."""
     continued: Continued | None = None
-
-    @property
-    def carried(self) -> int:
-        """How many of the things shown went on."""
-        return sum(one.told for one in self.things)
 
     @property
     def taken_up(self) -> tuple[Thing, ...]:
@@ -59,88 +111,164 @@ class Survival:
         return tuple(one for one in self.things if one.after is not None)
 
     @property
+    def broke_at(self) -> int:
+        """When the work broke off."""
+        return self.at if self.kind == "compacted" and self.at is not None else self.knew.last_at
+
+    @property
     def sentence(self) -> str:
         """The picture in words."""
-        files = counted(self.knew.changed_in_all, "changed file")
-        knew = f"It knew its task, {files} and {counted(self.knew.read_in_all, 'file')} it had only read"
-        lost = {"killed": "was killed", "compacted": "was compacted"}.get(self.kind, "ended")
+        return " ".join([self._what_happened, *self._went_on])
+
+    @property
+    def _what_happened(self) -> str:
+        held = f"{self.knew.context:,} tokens" if self.knew.context else counted(self.knew.turns, "turn")
+        if self.kind == "resumed":
+            away = lasting(max(0, (self.at or 0) - self.knew.last_at))
+            return (
+                f"It was killed in the middle of its work, and resumed after {away} with its whole conversation:"
+                f" {held}. Only what it was doing got no answer."
+            )
+        back = ", ".join(one.words(one.told) for one in self.losses if one.told)
+        told = f"{self.tokens:,} tokens" + (f": {back}." if back else ".")
         if self.at is None:
-            told = f"the next agent here is told of it in {self.tokens} tokens"
-        else:
-            told = f"{'it' if self.kind == 'compacted' else 'the next session'} was told of it in {self.tokens} tokens"
+            return f"It held {held} of conversation. The next agent here is told of them in {told}"
+        if self.kind == "compacted":
+            return f"Its {held} of conversation were compacted. It was told of them in {told}"
+        how = "was killed" if self.kind == "killed" else "ended"
+        return f"It {how}, and its {held} of conversation with it. The next session was told of them in {told}"
+
+    @property
+    def _went_on(self) -> Iterator[str]:
         same = sum(one.after is not None and one.kind in ("changed", "read") for one in self.things)
-        after = f", and went on with {counted(same, 'file')} of these" if same else ""
-        return f"{knew}; then it {lost}; {told}{after}."
+        if same:
+            yield f"It went on with {counted(same, 'file')} of these."
+        elif self.at is not None and self.continued is None:
+            yield "It has not done anything since."
 
 
 def survival(one: Break, continued: Continued | None) -> Survival | None:
     """Return a break as it happened; None if what was known then is no longer kept."""
     if one.knew is None or one.told is None:
         return None
-    kind = {Occasion.COMPACT.value: "compacted", Occasion.CRASH.value: "killed"}.get(one.occasion, "ended")
-    things = _things(one.knew, one.told, frozenset(one.kinds), continued, one.size)
-    return Survival(kind, one.knew, one.told, tokens(one.told), one.at, one.size, things, continued)
+    kind = KINDS.get(one.occasion, "ended")
+    losses = () if kind == "resumed" else _losses(one.knew)
+    things = _things(kind, one.knew, one.told, frozenset(one.kinds), losses, continued, one.size)
+    steps = tuple(_steps_after(one, things, continued)) if continued is not None else ()
+    return Survival(
+        kind, one.knew, one.told, tokens(one.told), one.at, one.size, things, losses, steps, continued=continued
+    )
 
 
-def waiting(knew: Knowledge, told: str, kinds: Sequence[str], size: int | None = None) -> Survival:
+def waiting(knew: Knowledge, told: str, kinds: Sequence[str]) -> Survival:
     """Return the break of a session that was cut off and not continued yet."""
-    things = _things(knew, told, frozenset(kinds), None, size)
-    return Survival("killed", knew, told, tokens(told), None, size, things)
+    losses = _losses(knew)
+    things = _things("killed", knew, told, frozenset(kinds), losses, None, None)
+    return Survival("killed", knew, told, tokens(told), None, None, things, losses)
+
+
+def _losses(knew: Knowledge) -> tuple[Loss, ...]:
+    return tuple(Loss(one.kind, one.had, one.told) for one in knew.counts if one.kind in NOUNS)
 
 
 def _things(
-    knew: Knowledge, told: str, kinds: frozenset[str], continued: Continued | None, size: int | None
+    kind: str,
+    knew: Knowledge,
+    told: str,
+    kinds: frozenset[str],
+    losses: Sequence[Loss],
+    continued: Continued | None,
+    size: int | None,
 ) -> tuple[Thing, ...]:
     did = continued.did if continued is not None else None
+    whole = kind == "resumed"
+    named = frozenset(paths_in(told))
     things = [
-        *_request(knew, kinds, did),
-        *_files("changed", knew.changed[:MOST_CHANGED], told, did),
-        *_steps(knew, kinds, did),
-        *_files("read", knew.read[:MOST_READ], told, did),
+        *_request(knew, whole or not kinds.isdisjoint(TASK), did),
+        *_files("changed", knew.changed[:MOST_CHANGED], None if whole else named, did),
+        *_steps(knew, whole or "todos" in kinds, did),
+        *_files("read", knew.read[:MOST_READ], None if whole else named, did),
         *(
-            Thing("failed", f"{one.command} ({one.error})", not kinds.isdisjoint({"failed", "errors"}))
+            Thing("failed", f"{one.command} ({one.error})", whole or not kinds.isdisjoint({"failed", "errors"}))
             for one in knew.errors[-MOST_FAILED:]
         ),
     ]
-    lost = counted(knew.turns, "turn") if knew.turns else "its turns"
-    lost += f", {_size(size)} of conversation" if size else " of conversation"
+    if whole:
+        doing = knew.doing or "the reply it was writing"
+        return (*things, Thing("conversation", _conversation(knew, size), told=True), Thing("call", doing, told=False))
+    if losses:
+        things = [one for one in things if one.told]
+        things += _more(losses, things)
+        things += [Thing("lost", one.words(one.lost), told=False) for one in losses if one.lost]
     things.sort(key=lambda one: not one.told)
-    return (*things, Thing("conversation", lost, told=False))
+    return (*things, Thing("conversation", _conversation(knew, size), told=False))
 
 
-def _request(knew: Knowledge, kinds: frozenset[str], did: Knowledge | None) -> Iterator[Thing]:
+def _conversation(knew: Knowledge, size: int | None) -> str:
+    turns = counted(knew.turns, "turn") if knew.turns else "its turns"
+    if knew.context:
+        return f"{knew.context:,} tokens of conversation"
+    return f"{turns}, {_size(size)} of conversation" if size else f"{turns} of conversation"
+
+
+def _more(losses: Sequence[Loss], shown: Sequence[Thing]) -> Iterator[Thing]:
+    """Yield how many files were told besides those that are named."""
+    for one in losses:
+        more = one.told - sum(thing.kind == one.kind for thing in shown)
+        if one.kind in ("changed", "read") and more > 0:
+            yield Thing(
+                "more", counted(more, "more changed file" if one.kind == "changed" else "more read file"), told=True
+            )
+
+
+def _request(knew: Knowledge, told: bool, did: Knowledge | None) -> Iterator[Thing]:
     if knew.request is None:
         return
     asked = did.request if did is not None and did.request != knew.request else None
-    yield Thing("request", knew.request, not kinds.isdisjoint(TASK), asked or (did and did.words) or None)
+    yield Thing("request", knew.request, told, asked or (did and did.words) or None)
 
 
-def _files(kind: str, files: Sequence[KnownFile], told: str, did: Knowledge | None) -> Iterator[Thing]:
+def _files(
+    kind: str, files: Sequence[KnownFile], named: frozenset[str] | None, did: Knowledge | None
+) -> Iterator[Thing]:
+    """Yield files; `named` are those that were told, None if nothing had to be."""
     changed = {one.path for one in did.changed} if did is not None else set()
     read = {one.path for one in did.read} if did is not None else set()
     for one in files:
         after = "changed" if one.path in changed else "read" if one.path in read else None
-        thing = Thing(kind, one.path, one.path in told, after and f"{after} again" if kind == after else after)
-        yield thing if thing.told or thing.after is None else replace(thing, told=_is_near(one.path, told))
+        told = named is None or told_path(one.path, None, None) in named
+        yield Thing(kind, one.path, told, after and f"{after} again" if kind == after else after)
 
 
-def _is_near(path: str, told: str) -> bool:
-    """Return whether the folder of a file was told, where there were too many files to name each."""
-    folder = path.rpartition("/")[0]
-    return bool(folder) and f"{folder}/" in told
-
-
-def _steps(knew: Knowledge, kinds: frozenset[str], did: Knowledge | None) -> Iterator[Thing]:
+def _steps(knew: Knowledge, told: bool, did: Knowledge | None) -> Iterator[Thing]:
     now = {step.text: step.status for step in did.steps} if did is not None else {}
     for one in _shown(knew.steps):
-        after = STEPS.get(now.get(one.text, ""))
-        yield Thing("step", one.text, "todos" in kinds, after)
+        yield Thing("step", one.text, told, STEPS.get(now.get(one.text, "")))
 
 
 def _shown(steps: Sequence[KnownStep]) -> list[KnownStep]:
-    """Return the steps that matter most: what was under way, what was still to do, then what was done."""
-    order = ("in_progress", "pending", "completed")
-    return sorted(steps, key=lambda one: order.index(one.status) if one.status in order else 3)[:MOST_STEPS]
+    """Return the steps that were not done, those under way first."""
+    left = [one for one in steps if one.status != "completed"]
+    return sorted(left, key=lambda one: one.status != "in_progress")[:MOST_STEPS]
+
+
+def _steps_after(one: Break, things: Sequence[Thing], continued: Continued) -> Iterator[Step]:
+    """Yield the first actions after a break; without its transcript, what it went on with."""
+    carried = {thing.text for thing in things if thing.told}
+    for action in continued.first:
+        passed = action.at - one.at
+        after = "at once" if passed < AT_ONCE_MS else f"{lasting(passed)} later"
+        yield Step(action.kind, action.text, after, _is_known(action, carried))
+    if not continued.first:
+        for thing in things:
+            if thing.after and thing.kind in ("changed", "read"):
+                yield Step(thing.after.removesuffix(" again"), thing.text, None, known=thing.told)
+
+
+def _is_known(action: Action, carried: set[str]) -> bool:
+    if action.text in carried:
+        return True
+    return action.kind == "ran" and any(len(one) > 3 and one in action.text for one in carried)
 
 
 def _size(count: int) -> str:

@@ -7,9 +7,8 @@ from datetime import datetime
 
 from holdfast.briefing.ledger.model import ACTIVE_MS
 from holdfast.dashboard.strip import SHAPES
-from holdfast.dashboard.survival import Survival, Thing
+from holdfast.dashboard.survival import Step, Survival, Thing
 from holdfast.lazy_dataclass import dataclass
-from holdfast.text import clipped
 from holdfast.text.terminal import visible
 
 ROW = 30
@@ -21,7 +20,15 @@ DECK = 92
 """The height of the bridge."""
 FALL = 44
 """How far what is lost falls."""
-MARKS = {"request": "asked", "changed": "changed", "read": "read", "step": "to do", "failed": "failed"}
+BESIDE = 12
+"""Between a dot and its label."""
+MOST_CHARS = 100
+"""Of a label; no frame has room for more."""
+NARROW_CHARS, WIDE_CHARS = frozenset("ijltfr.,:;'|!()[]/- “”"), frozenset("mwMW@%+=<>~…")
+NARROW_EM, PLAIN_EM, CAPITAL_EM, WIDE_EM, BOLD = 0.41, 0.64, 0.78, 1.0, 1.12
+"""Widths of letters as shares of their height, in a wide font; bold ones are wider."""
+FIRST_WIDE = 0x1100
+"""Where scripts begin whose letters are as wide as high."""
 DAY_MS = 24 * 3_600_000
 
 
@@ -36,13 +43,22 @@ class Frame:
     right: int
     reach: int
     """Between the ground's edge and the dots beside the labels."""
-    chars: int
-    """Characters of a label."""
-    after_chars: int
+    font: int
+    """The height of a label's letters; style.css says the same."""
+
+    @property
+    def label_space(self) -> int:
+        """How wide a label on the left may be."""
+        return self.left - self.reach - BESIDE
+
+    @property
+    def step_space(self) -> int:
+        """How wide one on the right may be."""
+        return self.width - self.right - self.reach - BESIDE
 
 
-WIDE = Frame("wide", 1040, 424, 616, 96, 42, 40)
-NARROW = Frame("narrow", 358, 160, 244, 22, 16, 12)
+WIDE = Frame("wide", 1040, 424, 616, 96, 13)
+NARROW = Frame("narrow", 358, 150, 214, 14, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +67,7 @@ class Wire:
 
     path: str
     kind: str
-    """told, used (and gone on with) or lost."""
+    """told, used (and gone on with), new (gone on with something else) or lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +123,7 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
     first_lost = max(TOP + len(told) * ROW, int(deck_y) + DECK + 30)
     rows = [(thing, TOP + number * ROW) for number, thing in enumerate(told)]
     rows += [(thing, first_lost + number * ROW) for number, thing in enumerate(lost)]
-    floor = (rows[-1][1] if rows else TOP) + FALL
+    floor = max([rows[-1][1] if rows else TOP, TOP + (len(one.steps) - 1) * ROW]) + FALL
     wires: list[Wire] = []
     dots: list[Dot] = []
     labels: list[Label] = [*_times(one, now, frame)]
@@ -115,23 +131,22 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
     for number, (thing, y) in enumerate(rows):
         kind = ("used" if thing.after else "told") if thing.told else "lost"
         dots.append(Dot(dot_left, y, kind))
-        labels.append(Label(dot_left - 12, y + 4, "end", _short(thing, frame), f"label {thing.kind} {kind}"))
+        labels.append(Label(dot_left - BESIDE, y + 4, "end", _short(thing, frame, kind), f"label {thing.kind} {kind}"))
         if not thing.told:
             wires.append(Wire(_falling(dot_left, y, frame), "lost"))
             continue
         port = deck_y + DECK * (number + 1) / (len(told) + 1)
         wires.append(Wire(_curve(dot_left, y, frame.left, port), kind))
-        if one.at is not None:
-            wires.append(Wire(_curve(frame.right, port, dot_right, y), kind))
-            dots.append(Dot(dot_right, y, kind))
-            after = thing.after or ""
-            after = after if frame is WIDE else after.removesuffix(" again")
-            text = clipped(visible(after), frame.after_chars)
-            labels.append(Label(dot_right + 12, y + 4, "start", text, f"label after {thing.kind}"))
+    for number, step in enumerate(one.steps):
+        y, kind = TOP + number * ROW, "used" if step.known else "new"
+        port = deck_y + DECK * (number + 1) / (len(one.steps) + 1)
+        wires.append(Wire(_curve(frame.right, port, dot_right, y), kind))
+        dots.append(Dot(dot_right, y, kind))
+        labels.append(Label(dot_right + BESIDE, y + 4, "start", _action(step, frame), f"label step {kind}"))
     return Picture(
         frame,
         floor + 8,
-        tuple(sorted(wires, key=lambda wire: ("lost", "told", "used").index(wire.kind))),
+        tuple(sorted(wires, key=lambda wire: ("lost", "new", "told", "used").index(wire.kind))),
         tuple(dots),
         tuple(labels),
         _spans(one.knew.active, one.knew.started_at, one.knew.last_at, 0, frame.left),
@@ -143,13 +158,55 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
     )
 
 
-def _short(thing: Thing, frame: Frame) -> str:
-    text = visible(thing.text)
-    if thing.kind in ("changed", "read") and len(text) > frame.chars:
-        text = f"…{text[1 - frame.chars :]}" if frame is WIDE else text.rpartition("/")[2]
+def _short(thing: Thing, frame: Frame, kind: str) -> str:
+    bold = kind == "used"
+    text = " ".join(visible(thing.text).split())
     if thing.kind == "request":
-        return f"“{clipped(text, frame.chars - frame.chars // 6)}”"
-    return clipped(text, frame.chars)
+        return f"“{_fitted(text, frame.label_space - 2 * frame.font, frame, bold=bold)}”"
+    if thing.kind in ("changed", "read"):
+        return _path(text, frame.label_space, frame, bold=bold)
+    return _fitted(text, frame.label_space, frame, bold=bold)
+
+
+def _action(step: Step, frame: Frame) -> str:
+    text = " ".join(visible(step.text).split())
+    space = frame.step_space - _width(f"{step.kind} ", frame, bold=step.known)
+    if step.kind in ("asked", "said"):
+        return f"{step.kind} “{_fitted(text, space - 2 * frame.font, frame, bold=step.known)}”"
+    cut = _path if step.kind in ("changed", "read") else _fitted
+    return f"{step.kind} {cut(text, space, frame, bold=step.known)}"
+
+
+def _path(path: str, space: float, frame: Frame, *, bold: bool) -> str:
+    """Return a path, or what fits of its end: a file's name says more than the folders it is in."""
+    if _width(path, frame, bold=bold) <= space:
+        return path
+    if frame is NARROW:
+        return _fitted(path.rpartition("/")[2], space, frame, bold=bold)
+    return _fitted(path[-MOST_CHARS:][::-1], space, frame, bold=bold)[::-1]
+
+
+def _fitted(text: str, space: float, frame: Frame, *, bold: bool) -> str:
+    """Return a text, or its beginning with an ellipsis, that is no wider than a space."""
+    text = text[:MOST_CHARS]
+    if _width(text, frame, bold=bold) <= space:
+        return text
+    while text and _width(f"{text}…", frame, bold=bold) > space:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
+
+
+def _width(text: str, frame: Frame, *, bold: bool) -> float:
+    """Estimate how wide a text is, rather too wide: browsers have different fonts."""
+    return sum(map(_em, text)) * frame.font * (BOLD if bold else 1)
+
+
+def _em(char: str) -> float:
+    if char in NARROW_CHARS:
+        return NARROW_EM
+    if char in WIDE_CHARS or ord(char) >= FIRST_WIDE:
+        return WIDE_EM
+    return CAPITAL_EM if char.isupper() else PLAIN_EM
 
 
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
@@ -167,16 +224,16 @@ def _falling(x: float, y: float, frame: Frame) -> str:
 
 def _times(one: Survival, now: int, frame: Frame) -> list[Label]:
     y, knew = BAR + 24, one.knew
-    ended = {"killed": "killed", "compacted": "compacted"}.get(one.kind, "ended")
+    ended = {"killed": "killed", "resumed": "killed", "compacted": "compacted"}.get(one.kind, "ended")
     wide = frame is WIDE
-    broke = one.at if one.kind == "compacted" and one.at is not None else knew.last_at
+    broke = one.broke_at
     labels = [
         Label(0, y, "start", _clock(knew.started_at, now), "time"),
         Label(frame.left - 2, y, "end", f"{ended} {_clock(broke, now)}" if wide else _clock(broke, now), "time strong"),
     ]
     if one.at is None:
         return labels
-    began = {"compacted": "goes on"}.get(one.kind, "begins anew")
+    began = {"compacted": "goes on", "resumed": "resumed"}.get(one.kind, "begins anew")
     labels.append(
         Label(
             frame.right + 2,
@@ -191,7 +248,7 @@ def _times(one: Survival, now: int, frame: Frame) -> list[Label]:
         labels.append(Label(frame.width, y, "end", until, "time"))
     gap = max(0, one.at - broke)
     if gap >= 60_000:
-        labels.append(Label((frame.left + frame.right) / 2, BAR - 8, "middle", _long(gap), "time"))
+        labels.append(Label((frame.left + frame.right) / 2, BAR - 12, "middle", _long(gap), "time"))
     return labels
 
 

@@ -59,6 +59,6 @@ def project_link(root: str | None, key: str | None) -> ProjectLink | None:
     )
 
 
-def survival_url(root: str, session_id: str) -> str:
-    """Return the address of the page that shows how a session's work survived."""
-    return f"{project_url(root)}/sessions/{session_id}"
+def survival_url(root: str, session_id: str, row_id: int | None = None) -> str:
+    """Return the address of the page that shows how a session's work survived its latest break, or a certain one."""
+    return f"{project_url(root)}/sessions/{session_id}" + ("" if row_id is None else f"?break={row_id}")

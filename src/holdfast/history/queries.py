@@ -138,7 +138,10 @@ def known_roots(tx: Tx) -> list[str]:
 
 def recoveries(tx: Tx, since: int) -> list[Recovery]:
     """Return what was recovered since a time, the latest first."""
-    rows = tx.all("SELECT root, occasion, what, at FROM recoveries WHERE at >= :since ORDER BY at DESC", since=since)
+    rows = tx.all(
+        "SELECT root, occasion, what, at FROM recoveries WHERE at >= :since AND occasion <> 'resume' ORDER BY at DESC",
+        since=since,
+    )
     return [Recovery(row["root"], row["occasion"], tuple(json.loads(row["what"])), row["at"]) for row in rows]
 
 

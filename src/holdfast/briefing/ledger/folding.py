@@ -11,6 +11,7 @@ from holdfast.agents import transcript_entries as entries
 from holdfast.agents.transcript_entries import Answered, Called, Entry, QueueChange, Refused, TodoChanged, TodoItem
 from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger import model
+from holdfast.briefing.ledger.actions import of_call
 from holdfast.briefing.ledger.error_forms import SCANNED
 from holdfast.briefing.ledger.failures import note_result
 from holdfast.briefing.ledger.keeping import keep, kept, kept_line
@@ -35,6 +36,7 @@ def fold(ledger: Ledger, entry: Entry) -> None:
             keep(ledger.active, step, model.MAX_ACTIVE)
     if not entry.is_side:
         _place(ledger, entry)
+        ledger.context = entry.context or ledger.context
     for part in entry.parts:
         _add(ledger, entry, part)
 
@@ -45,6 +47,7 @@ def _add(ledger: Ledger, entry: Entry, part: entries.Part) -> None:
             _ask(ledger, text)
         case entries.Said(text, ends_turn):
             ledger.last_words = kept(text, model.MAX_WORDS) if text else ledger.last_words
+            ledger.spoke = ledger.spoke or bool(text)
             if ends_turn:
                 _end_turn(ledger)
         case Called():
@@ -57,8 +60,9 @@ def _add(ledger: Ledger, entry: Entry, part: entries.Part) -> None:
             _update_todo(ledger, part)
         case entries.Queued(change, text):
             _queue(ledger, change, kept(text, model.MAX_EARLIER))
-        case entries.Compacted():
+        case entries.Compacted(tokens):
             ledger.compactions += 1
+            ledger.context = tokens or ledger.context
         case entries.Ended():
             _end_turn(ledger)
 
@@ -73,6 +77,7 @@ def _place(ledger: Ledger, entry: Entry) -> None:
 def _ask(ledger: Ledger, request: str) -> None:
     ledger.turns += 1
     ledger.unfinished = True
+    ledger.spoke, ledger.latest = False, None
     if ledger.first_request is None:
         ledger.first_request = kept(request, model.MAX_REQUEST)
         return
@@ -112,6 +117,7 @@ def _called(ledger: Ledger, entry: Entry, part: Called) -> None:
     keep(ledger.calls, call, model.MAX_CALLS)
     if not entry.is_side:
         ledger.unfinished = True
+        ledger.latest = of_call(call.kind, call.about or call.text or call.tool, ledger.last_at)
 
 
 def _read_command(call: Call, command: str, cwd: str) -> None:

@@ -112,6 +112,17 @@ class Commit:
     """When it was made, in milliseconds; 0 in a ledger of a version that did not store it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that was done, on one line."""
+
+    kind: str
+    """asked, said, planned, read, changed, ran or used."""
+    text: str
+    """What was said, or the file, command or tool."""
+    at: int
+
+
 @dataclass(slots=True)
 class GitStart:
     """The state of a worktree when a session began."""
@@ -219,6 +230,12 @@ class Ledger:
     """Whether the last turn has no end: it is still running, or was cut off, for example by kill -9."""
     calls: list[Call] = field(default_factory=list)
     """Calls that were not answered; only while a turn is unfinished."""
+    spoke: bool = False
+    """Whether it has said something since the latest request."""
+    latest: Action | None = None
+    """The agent's latest call."""
+    context: int | None = None
+    """How many tokens its context held last; until the next reply after a compaction, how many it held before."""
     edits: list[str] = field(default_factory=list)
     """The latest edits as hashes and path, to recognise one that is taken back."""
     subagents: dict[str, str] = field(default_factory=dict)
@@ -255,6 +272,8 @@ class Ledger:
             names = _names(kind)  # a ledger has hundreds of parts
             parts = values.get(name, ())
             values[name] = [kind(**(part if part.keys() <= names else _known(kind, part))) for part in parts]
+        if values.get("latest"):
+            values["latest"] = Action(**_known(Action, values["latest"]))
         if values.get("git_start"):
             values["git_start"] = GitStart(**_known(GitStart, values["git_start"]))
         if values.get("git_view"):

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from holdfast.agents.registry import transcripts_of
 from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.git_watch import GitWatch
-from holdfast.briefing.ledger.model import MAX_SUBAGENTS, Ledger, is_session_id
+from holdfast.briefing.ledger.model import MAX_SUBAGENTS, Action, Ledger, is_session_id
 from holdfast.briefing.ledger.on_disk import Folders, FoundTranscript, Standing, TranscriptsOnDisk, standing_of
 from holdfast.briefing.ledger.queries import Kept, TranscriptLocation
 from holdfast.errors import BadInput
@@ -33,6 +34,8 @@ CAUGHT_UP = 5
 """How many transcripts of sessions that hooks reported are read further."""
 LEARNED = 100
 """How many sessions' transcripts show in which directories the agent keeps them."""
+ACTIONS_BYTES = 4 * 1024 * 1024
+"""Bytes of a transcript that are searched for the first actions behind a place."""
 SEEN, NEW = "seen", "new"
 
 
@@ -84,6 +87,18 @@ class Ledgers:
             return None
         kept = await self._store.read(lambda tx: queries.find(tx, session_id))
         return None if kept is None else kept.ledger
+
+    async def actions(self, transcript: Path, offset: int, most: int) -> list[Action]:
+        """Return the first actions behind a place in a transcript; none if they cannot be read in time."""
+        from holdfast.briefing.ledger.actions import actions_in  # hooks do without it
+
+        def read() -> list[Action]:
+            return list(islice(actions_in(self._transcripts.entries_from(transcript, offset, ACTIONS_BYTES)), most))
+
+        try:
+            return await in_time(read)
+        except ProjectTooSlow:
+            return []
 
     # -- transcripts that no hook told of ------------------------------------------------------------------------------
 

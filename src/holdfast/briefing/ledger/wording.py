@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,6 +34,7 @@ SAID = 110
 PLAN = 350
 WORDS = 260
 LISTED = 4
+ERRORS = "Errors met: "
 REMOVED = "\0"
 """Marks the path of a file that is gone, until it is written out: no path contains it."""
 FRAME = 260
@@ -43,6 +45,7 @@ OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modif
 """What a briefing after a normal end contains, besides the outcome of the last request."""
 OUTCOME = frozenset({"words", "failed"})
 """The outcome of the last request."""
+_FILES = re.compile(r"\bFiles (?:modified|read(?: besides)?) \(\d{1,6}\): ")
 
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
@@ -149,7 +152,7 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     names = [error.name for error in reversed(ledger.errors) if error.sources]
     if names:
         listed = _within(names, ERRORS_SPACE)
-        items.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(names), ', ')}"))
+        items.append(Item("errors", Rank.FAILED, f"{ERRORS}{_counted(listed, len(names), ', ')}"))
     failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
     if failures:
         whole, few = (
@@ -199,6 +202,25 @@ def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
     text += f"; and {untold} more" if untold else ""
     few = _within(whole, SHORT_FILES_SPACE)
     return _item(kind, rank, f"{what} ({len(paths)})", text, _counted(few, len(paths), ", "))
+
+
+def paths_in(told: str) -> Iterator[str]:
+    """Yield the paths that the lists of files in a briefing name, as `told_path` writes them."""
+    for line in told.splitlines():
+        found = _FILES.search(line)
+        if found is None:
+            continue
+        for number, part in enumerate(line[found.end() :].split("; ")):
+            folder = ""
+            if number and part.startswith("in "):
+                folder, _, part = part.removeprefix("in ").partition("/: ")
+            prefix = f"{folder}/" if folder not in ("", ".") else ""
+            yield from (prefix + name.removesuffix(" (removed)") for name in part.split(", "))
+
+
+def told_path(path: str, project: Path | None, cwd: str | None) -> str:
+    """Return a path as the lists of files in a briefing name it."""
+    return _path(relative(path, project, cwd))
 
 
 def _name(text: str, limit: int) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from holdfast.briefing.knowledge import Knowledge
+from holdfast.briefing.model import Occasion
 from holdfast.identity.project import Root
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Tx
@@ -39,6 +40,16 @@ class Break:
     def of(self) -> str:
         """The session whose context was gone."""
         return self.recovered or self.session_id
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a context was gone; one that begins is also told what teams, tasks and thoughts have to tell."""
+        return is_loss(self.occasion, self.recovered)
+
+
+def is_loss(occasion: str, recovered: str | None) -> bool:
+    """Return whether a context was gone: another session's, or this one's own."""
+    return recovered is not None or occasion in (Occasion.COMPACT.value, Occasion.RESUME.value)
 
 
 def keep(tx: Tx, root: Root, session_id: str, told: str, knew: Knowledge) -> None:

@@ -1,4 +1,6 @@
-"""SQL of figures: what agents got back, and how long their sessions lived."""
+"""SQL of figures: what agents got back, and how long their sessions lived.
+
+A session that was killed and resumed has its whole conversation: it is in the same table, and got nothing back."""
 # ruff: noqa: S608 - the SQL is built from constants and whole numbers only
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def told(tx: Tx, begin: int, step_ms: int) -> list[RecoveredThings]:
     """Return what agents got back since a time."""
     rows = tx.all(
         "SELECT (at - :begin) / :step AS step, occasion, what, count(*) AS times FROM recoveries"
-        " WHERE at >= :since GROUP BY 1, occasion, what",
+        " WHERE at >= :since AND occasion <> 'resume' GROUP BY 1, occasion, what",
         begin=begin,
         step=step_ms,
         since=begin,
@@ -37,7 +39,8 @@ def taken_up(tx: Tx, since: int) -> tuple[int, int]:
     # The condition on `last_at` lets SQLite answer from an index, without the ledgers' contents.
     row = tx.one(
         "SELECT count(*) AS known, coalesce(sum(CASE WHEN l.last_at > r.at THEN 1 ELSE 0 END), 0) AS went_on"
-        " FROM recoveries r JOIN ledgers l ON l.session_id = r.session_id AND l.last_at >= 0 WHERE r.at >= :since",
+        " FROM recoveries r JOIN ledgers l ON l.session_id = r.session_id AND l.last_at >= 0 WHERE r.at >= :since"
+        " AND r.occasion <> 'resume'",
         since=since,
     )
     return (int(row["known"]), int(row["went_on"])) if row else (0, 0)

@@ -9,7 +9,7 @@ from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.lazy_dataclass import dataclass
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,9 @@ class RecentLedger:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A session that got something back."""
+    """A session that got something back, or was killed and goes on."""
 
+    row_id: int
     root: str
     session_id: str
     recovered: str | None
@@ -35,6 +36,8 @@ class Recovery:
     occasion: str
     kinds: tuple[str, ...]
     at: int
+    broke_at: int | None = None
+    """When it was killed, if it is the same session that goes on."""
 
 
 def ledgers(tx: Tx, since: int, limit: int) -> list[RecentLedger]:
@@ -68,9 +71,16 @@ def seen(tx: Tx, since: int, limit: int) -> list[AgentSession]:
 def recoveries(tx: Tx, since: int, limit: int) -> list[Recovery]:
     """Return what agents got back since a time, the latest first."""
     rows = tx.all(
-        "SELECT root, session_id, recovered, occasion, what, at FROM recoveries WHERE at >= :since"
+        "SELECT row_id, root, session_id, recovered, occasion, what, at,"
+        " CASE WHEN occasion = 'resume' THEN content END AS content FROM recoveries WHERE at >= :since"
         " ORDER BY at DESC LIMIT :limit",
         since=since,
         limit=limit,
     )
-    return [Recovery(kinds=tuple(json.loads(row.pop("what"))), **row) for row in rows]
+    return [_recovery(row) for row in rows]
+
+
+def _recovery(row: Row) -> Recovery:
+    content = row.pop("content")
+    broke_at = None if content is None else int(json.loads(content)["knew"]["last_at"])
+    return Recovery(kinds=tuple(json.loads(row.pop("what"))), broke_at=broke_at, **row)

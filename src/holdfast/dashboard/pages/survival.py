@@ -28,7 +28,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
         session_id = request.path["session"]
         session = await rooms.briefings.sessions.of(session_id) if is_session_id(session_id) else None
         breaks = await rooms.briefings.sessions.breaks(session_id) if is_session_id(session_id) else []
-        breaks = [one for one in breaks if one.root in project.roots]
+        breaks = [one for one in breaks if one.root in project.roots and one.is_loss]
         if not breaks and (session is None or session.root not in project.roots):
             raise NotFound("There is no such session in this project.", recovery="It may have been forgotten.")
         chosen = _chosen(breaks, request.query.get("break"), session)
@@ -55,8 +55,8 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             return None if whole is None else survival(whole, await sessions.continued(whole))
         if session is None or not session.cut_off:
             return None
-        knew = await sessions.knowledge(session.session_id)
         briefing = await projects.briefing(Audience(project.root, None))
+        knew = await sessions.knowledge(session.session_id, briefing.text)
         kinds = [item.kind for item in briefing.items]
         return None if knew is None else waiting(knew, briefing.text, kinds)
 

@@ -56,6 +56,9 @@ _MISUSED = "<tool_use_error>"
 """Beginning of the result that Claude Code writes for a call that it did not make."""
 MAX_ANSWERS = 50
 MAX_VALUES = 50
+MAX_TOKENS = 1_000_000_000
+_USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+"""What a reply says of its tokens; together they are the context."""
 
 
 def kind_of(tool: str) -> CallKind:
@@ -80,6 +83,7 @@ def entry_of(line: Line, *, is_side: bool = False) -> Entry:
         is_side=side,
         cwd=text_member(line, "cwd") if has_location else "",
         branch=text_member(line, "gitBranch") if has_location else "",
+        context=_context(line) if kind == "assistant" and not side else None,
     )
 
 
@@ -98,9 +102,21 @@ def _parts(line: Line, kind: object, *, side: bool) -> Iterator[Part]:
         yield Queued(change, "" if entries.HARNESS.match(words) else words)
     elif kind == "system" and not side:
         if line.get("subtype") == "compact_boundary":
-            yield Compacted()
+            yield Compacted(_tokens(line.get("compactMetadata"), "preTokens") or None)
         elif line.get("subtype") in ("turn_duration", "stop_hook_summary"):
             yield Ended()
+
+
+def _context(line: Line) -> int | None:
+    """Return how large the context was with this reply; None if it does not tell, as an error does not."""
+    message = line.get("message")
+    usage = message.get("usage") if isinstance(message, dict) else None
+    return sum(_tokens(usage, name) for name in _USAGE) or None
+
+
+def _tokens(value: object, name: str) -> int:
+    number = value.get(name) if isinstance(value, dict) else None
+    return min(number, MAX_TOKENS) if isinstance(number, int) and number > 0 else 0
 
 
 def _from_user(line: Line, *, side: bool) -> Iterator[Part]:

@@ -34,6 +34,12 @@ class ClaudeTranscripts:
 
         return read_subagents(transcript, since, fold, most)
 
+    def entries_from(self, transcript: Path, offset: int, most_bytes: int) -> Iterator[Entry]:
+        from holdfast.agents.claude.transcripts.neutral import entry_of
+        from holdfast.agents.claude.transcripts.reader import read_part
+
+        return (entry_of(line) for line in read_part(transcript, offset, most_bytes))
+
     def kind_of(self, tool: str) -> CallKind:
         from holdfast.agents.claude.transcripts.neutral import kind_of
 

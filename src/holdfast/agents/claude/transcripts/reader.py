@@ -62,6 +62,17 @@ def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, rest
         return Read(Position(end, _mark(file, end)), anew)
 
 
+def read_part(path: Path, offset: int, most_bytes: int) -> Iterator[Entry]:
+    """Yield the entries behind an offset, within a number of bytes; nothing if the file is shorter or not there."""
+    with _opened(path) as file:
+        if file is None:
+            return
+        size = os.fstat(file.fileno()).st_size
+        for line, _ in _lines(file, offset, min(size, offset + most_bytes)):
+            if (entry := _entry(line)) is not None:
+                yield entry
+
+
 def _spans(begin: int, size: int) -> list[tuple[int, int]]:
     """Return the spans of a file to read: everything new, or its head and its tail."""
     if size - begin <= WINDOW:
