@@ -64,10 +64,6 @@ def gate_view(checked: CheckedGate) -> JSON:
     )
 
 
-def only_gate_view(validation: Validation) -> JSON:
-    return gate_view(validation.gates[0])
-
-
 def validation_view(validation: Validation) -> JSON:
     """Return as JSON the results of all gates, and whether a blocking one is not met."""
     failed = [one.gate.name for one in validation.gates if one.gate.blocking and not one.verdict.status.met]
