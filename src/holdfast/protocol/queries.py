@@ -281,7 +281,8 @@ def tips(tx: Tx, run: Run) -> Tips | None:
 
 def add_tips(tx: Tx, run: Run, tips: Tips) -> None:
     """Store where HEAD and the branches are."""
-    detail = json.dumps({"head": tips.head, "branches": tips.branches, "remotes": tips.remotes}, separators=(",", ":"))
+    known = {"head": tips.head, "branches": tips.branches, "remotes": [*tips.remotes, *tips.elsewhere]}
+    detail = json.dumps(known, separators=(",", ":"))
     add_evidence(tx, run, None, EvidenceKind.TIPS.value, "", detail, Source.SERVER)
 
 

@@ -19,7 +19,7 @@ from holdfast.git.state import Git, GitFault
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol import definition, model, queries
-from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told, untouched
+from holdfast.protocol.commit_gate import CommitGate, early_commits, untouched
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import judge
 from holdfast.protocol.model import ALL, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
@@ -83,7 +83,7 @@ class Protocols:
                 )
             branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
             on_disk = await in_time(logged_numbers, worktree.path)
-            begun_at = await tips(worktree.path) if worktree.is_git else None
+            begun_at = await Git(worktree.path).tips(with_tags=True) if worktree.is_git else None
             digest = await Git(worktree.path).digest(commit) if worktree.is_git else ""
             begun = definition.BegunWith(project.enforcement, project.configured, digest)
             kept = definition.dumps(project.protocol, begun)
@@ -237,8 +237,10 @@ class Protocols:
         """Return the commits that were made after the last run of the worktree that a directory is in, oldest first."""
         worktree = await self._worktree_at(cwd)
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root)) if worktree else None
+        if worktree is None or last is None or last.ended_at is None:
+            return []
         try:
-            return await Git(worktree.path).commits_after(last.ended_at) if worktree and last and last.ended_at else []
+            return await Git(worktree.path).commits_after(last.ended_at, last.end_commit)
         except GitFault:
             return []
 
@@ -403,8 +405,8 @@ class Protocols:
         Commits that came too early are stored as violations, whoever made them.
         """
         active = await self._load(worktree, key)
-        if active is None or not worktree.is_git:
-            return active
+        if active is None:
+            return None
         await self._settle(worktree)
         return await self._with_early_commits(active)
 
@@ -429,12 +431,12 @@ class Protocols:
         if gate is None:
             return active
         before = await self._store.read(lambda tx: queries.tips(tx, active.run))
-        if before is None:  # git could not be asked when the run began
+        if before is None:  # it began without a repository
             return active
-        commits, now = await early_commits(active.worktree, before)
-        if not commits:
+        found, now = await early_commits(active.worktree, before, gate)
+        if not found:
             return active
-        await self._steps.hold(active, gate, VIOLATION, *(told(one, gate) for one in commits), tips=now)
+        await self._steps.hold(active, gate, VIOLATION, *found, tips=now)
         return active.moved(model.held(active.standing, gate, VIOLATION))
 
     @asynccontextmanager
