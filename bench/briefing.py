@@ -6,6 +6,7 @@ import json
 import statistics
 import time
 import uuid
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from holdfast.hooks.dispatch import HookContext
 from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
 from holdfast.protocol.protocols import PROTOCOLS
+from holdfast.protocol.runs import Run, RunStatus
 from holdfast.store import Store, Tx
 from holdfast.store.sqlite import SqliteStore, system_clock
 from holdfast.teams.service import Teams
@@ -132,19 +134,11 @@ async def _fill(store: Store, names: list[str]) -> None:
     def runs(tx: Tx) -> None:
         protocol = PROTOCOLS["simple"]
         for number in range(RUNS):
-            run = protocol_queries.begin(
-                tx,
-                root=PROJECT.resolve().as_uri(),
-                project=PROJECT.resolve().as_uri(),
-                protocol=protocol.name,
-                definition=definition.dumps(protocol),
-                objective=f"Objective {number}",
-                branch=None,
-                starting_commit=None,
-                on_disk=(),
-            )
+            root = PROJECT.resolve().as_uri()
+            new = Run(0, "", root, root, protocol.name, definition.dumps(protocol), f"Objective {number}")
+            run = protocol_queries.begin(tx, new, ())
             if number < RUNS - 1:
-                protocol_queries.end(tx, run, None, "done", None, None)
+                protocol_queries.end(tx, replace(run, status=RunStatus.COMPLETE, summary="done"))
 
     for name in names:
         await store.write(partial(messages, name=name))

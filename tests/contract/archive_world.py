@@ -24,6 +24,7 @@ from holdfast.identity.project import RootSource, locate
 from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
 from holdfast.protocol.protocols import SIMPLE
+from holdfast.protocol.runs import Run
 from holdfast.store import Row, Tx
 from holdfast.teams.team import Team
 
@@ -138,17 +139,8 @@ async def busy_project(machine: Machine) -> str:
 
 def _rest(tx: Tx, machine: Machine) -> None:
     root = locate(str(machine.project), RootSource.DIRECTORY)
-    run = protocol_queries.begin(
-        tx,
-        root=root.uri,
-        project=root.uri,
-        protocol=SIMPLE.name,
-        definition=definition.dumps(SIMPLE),
-        objective="Fix the till",
-        branch="main",
-        starting_commit=None,
-        on_disk=(),
-    )
+    new = Run(0, "", root.uri, root.uri, SIMPLE.name, definition.dumps(SIMPLE), "Fix the till", "main")
+    run = protocol_queries.begin(tx, new, ())
     tx.run(
         "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
         " VALUES (:run, NULL, 'file_read', 'README.md', 'x', 'hook', 1)",

@@ -192,6 +192,56 @@ REFUSED: tuple[str, ...] = (
     "git worktree add -q --force ../w main; git -C ../w commit -q --allow-empty -m x",
     "mkdir ../own; echo \"$PWD/.git\" > ../own/commondir; echo 'ref: refs/heads/main' > ../own/HEAD;"
     " GIT_DIR=$PWD/../own GIT_WORK_TREE=$PWD git commit --allow-empty -m x",
+    "git worktree add -q ../w side; cd ../w; git symbolic-ref HEAD refs/heads/main; git commit --allow-empty -m x",
+    "git worktree add -q ../w side; cd ../w; git checkout -q --ignore-other-worktrees main;"
+    " git commit --allow-empty -m x",
+    "git worktree add -q --detach ../w; cd ../w; git commit -q --allow-empty -m x; git fetch -q -u . HEAD:main",
+    # by another name of a branch, or after it was removed
+    "git symbolic-ref refs/odd/alias refs/heads/main; git update-ref refs/odd/alias $(new)",
+    "git symbolic-ref refs/tags/alias refs/heads/side; git update-ref refs/tags/alias $(new)",
+    "git symbolic-ref refs/remotes/o/a refs/heads/side; git fetch -q --force ../elsewhere main:refs/remotes/o/a",
+    "git symbolic-ref ORIG_HEAD refs/heads/side; git update-ref ORIG_HEAD $(new)",
+    "git symbolic-ref AUTO_HEAD HEAD; git update-ref AUTO_HEAD $(new)",
+    "commit=$(new); git update-ref -d refs/heads/side; git update-ref refs/heads/side $commit",
+    "git branch -D side; git fetch -q ../elsewhere main:side",
+    "git update-ref -d HEAD; git commit -m x",
+    "git checkout -q --detach; git branch -D main; git checkout -q -b main; git commit --allow-empty -m x",
+    # with git's own variables and files
+    "GIT_COMMON_DIR=$PWD/.git git commit --allow-empty -m x",
+    "cd sub; GIT_CEILING_DIRECTORIES=/ git commit --allow-empty -m x",
+    "ln -s $PWD/.git ../link; GIT_DIR=$PWD/../link GIT_WORK_TREE=$PWD git commit --allow-empty -m x",
+    "GIT_NAMESPACE=x git commit --allow-empty -m x",
+    "GIT_REPLACE_REF_BASE=refs/heads/ git commit --allow-empty -m x",
+    "git rev-parse HEAD > .git/shallow; git commit --allow-empty -m x",
+    "commit=$(new); echo $commit > .git/shallow; git update-ref refs/heads/main $commit",
+    "echo $PWD/../elsewhere/.git/objects > .git/objects/info/alternates;"
+    " git update-ref refs/heads/fresh $(git -C ../elsewhere rev-parse HEAD)",
+    "mkdir ../o; commit=$(GIT_OBJECT_DIRECTORY=$PWD/../o GIT_ALTERNATE_OBJECT_DIRECTORIES=$PWD/.git/objects"
+    " git commit-tree HEAD^{tree} -p HEAD -m x);"
+    " GIT_ALTERNATE_OBJECT_DIRECTORIES=$PWD/../o git update-ref refs/heads/main $commit; cp -R ../o/* .git/objects/",
+    "echo 'exit 0' > ../env; ENV=$PWD/../env BASH_ENV=$PWD/../env git commit --allow-empty -m x",
+    "mkdir ../fake; for tool in find sed rm mv printf; do printf '#!/bin/sh\\necho /x\\n' > ../fake/$tool; done;"
+    " chmod +x ../fake/*; PATH=$PWD/../fake:$PATH git commit --allow-empty -m x",
+    "printf '#!/bin/sh\\nexit 0\\n' > .git/hooks/reference-transaction.before-holdfast;"
+    " chmod +x .git/hooks/reference-transaction.before-holdfast; git commit --allow-empty -m x",
+    "chmod 000 .git/holdfast-gate; git commit --allow-empty -m x",
+    # and more of the same kinds
+    "git update-index --assume-unchanged a.txt; git commit --allow-empty -m x",
+    "git sparse-checkout set sub; git commit -m x",
+    "git stash -q; git stash branch fresh; git commit -m x",
+    "git stash -q; git stash store -m x $(new); git checkout -q -f -b fresh stash@{0}",
+    "git stash -q; git format-patch -1 --stdout side > ../p; git mailinfo ../m ../d < ../p; git apply --cached ../d;"
+    " git update-ref HEAD $(git commit-tree $(git write-tree) -p HEAD -F ../m)",
+    "git clone -q --bare . ../b.git; cd ../b.git; git update-ref refs/heads/fresh $(new);"
+    " git push -q ../project fresh:fresh",
+    "git clone -q --mirror . ../m.git; cd ../m.git; git update-ref refs/heads/fresh $(new);"
+    " git push -q --mirror ../project",
+    "git update-ref refs/odd/x $(new); git bundle create -q ../b refs/odd/x;"
+    " git fetch -q ../b refs/odd/x:refs/heads/fresh",
+    "git config own.repo $PWD; git for-each-repo --config=own.repo commit --allow-empty -m x",
+    "git checkout -q -f released; git commit --allow-empty -m x",
+    "git fetch -q origin ahead:ahead",
+    "git stash -q; git filter-branch -f --tree-filter 'echo x > y' main",
 )
 
 EXCEPTIONS: dict[str, tuple[str, ...]] = {
@@ -210,6 +260,13 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "git -c core.hooksPath=/x branch -f side $(new)",
         "git -c core.hooksPath=/x commit --allow-empty -m x; git branch fresh; git reset -q --soft HEAD~1",
         "git -c core.hooksPath=/x checkout -q -f -b fresh $(new); git checkout -q main",
+        "printf '[core]\\nhooksPath=/x\\n' > ../c; GIT_CONFIG_SYSTEM=$PWD/../c GIT_CONFIG_NOSYSTEM=0"
+        " git commit --allow-empty -m x",
+        "printf '[core]\\nhooksPath=/x\\n' > ../.gitconfig; env -u GIT_CONFIG_GLOBAL git commit --allow-empty -m x;"
+        " rm ../.gitconfig",
+        "GIT_CONFIG_PARAMETERS=\"'core.hookspath=/x'\" git commit --allow-empty -m x",
+        "printf '[core]\\nhooksPath=/x\\n' > ../c; git config includeIf.onbranch:main.path $PWD/../c;"
+        " git commit --allow-empty -m x; git config --remove-section includeIf.onbranch:main",
     ),
     "a removed hook": (
         "rm .git/hooks/reference-transaction; git commit --allow-empty -m x",
@@ -223,12 +280,20 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "touch -t 202001010000 .git/holdfast-gate; git commit --allow-empty -m x",
         "mv ../project ../moved; git -C ../moved commit --allow-empty -m x; mv ../moved ../project",
         "rm .git/hooks/reference-transaction; git branch fresh $(new)",
+        "sed -i.bak '2i\\\nexit 0\n' .git/hooks/reference-transaction; git commit --allow-empty -m x",
+        "cp -p .git/hooks/reference-transaction ../h; rm .git/hooks/reference-transaction;"
+        " git commit --allow-empty -m x; cp -p ../h .git/hooks/reference-transaction",
+        "mv .git ../g; GIT_DIR=$PWD/../g GIT_WORK_TREE=$PWD git commit --allow-empty -m x; mv ../g .git",
+        "cp -Rp .git ../g; GIT_DIR=$PWD/../g git --work-tree=. commit --allow-empty -m x; rm -rf .git; mv ../g .git",
+        "git init -q --separate-git-dir ../g; git commit --allow-empty -m x",
     ),
     "symbolic-ref": (
         "odd; git symbolic-ref HEAD refs/odd/x",
         "git update-ref refs/remotes/o/x $(new); git symbolic-ref HEAD refs/remotes/o/x",
         "git tag sneaky $(new); git symbolic-ref HEAD refs/tags/sneaky",
         "odd; echo 'ref: refs/odd/x' > .git/HEAD",
+        "odd; git symbolic-ref refs/heads/alias refs/odd/x",
+        "git symbolic-ref refs/heads/alias refs/odd/x; odd",
     ),
     "refs written by hand": (
         "commit=$(new); echo $commit > .git/refs/heads/main",
@@ -236,6 +301,12 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "commit=$(new); echo $commit > .git/HEAD",
         'commit=$(new); git pack-refs --all; sed -i.bak "s#.* refs/heads/side#$commit refs/heads/side#"'
         " .git/packed-refs",
+        "cp -Rp .git ../g; GIT_DIR=$PWD/../g git --work-tree=. commit -q --allow-empty -m x;"
+        " cp -R ../g/objects ../g/refs .git/",
+        "echo $PWD/../elsewhere/.git/objects > .git/objects/info/alternates;"
+        " git -C ../elsewhere rev-parse HEAD > .git/refs/heads/fresh",
+        "mkdir ../own; echo $PWD/.git > ../own/commondir; echo 'ref: refs/heads/fresh' > ../own/HEAD;"
+        " GIT_DIR=$PWD/../own GIT_WORK_TREE=$PWD git commit -q --allow-empty -m x",
     ),
     "a commit that is there already": (
         "git update-ref refs/remotes/o/x $(new); git merge --ff-only o/x",
@@ -249,10 +320,18 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "git worktree add -q -b fresh ../w; git -C ../w commit -q --allow-empty -m x; git worktree remove ../w",
         "git reset --hard side",
         "git fetch -q; git merge --ff-only origin/ahead",
+        "git update-ref refs/remotes/o/x $(new); git branch fresh o/x",
+        "git update-ref refs/remotes/o/x $(new); git branch -f side o/x; git update-ref -d refs/remotes/o/x",
+        "git push -q origin $(new):refs/heads/later; git fetch -q; git branch fresh origin/later",
+        "git push -q origin $(new):refs/heads/later; git fetch -q; git checkout -q -f -b fresh origin/later;"
+        " git checkout -q main",
+        "git fetch -q origin ahead; git branch fresh FETCH_HEAD",
+        "git config --add remote.origin.fetch '+refs/heads/ahead:refs/heads/fresh'; git fetch -q",
     ),
     "a pull": (
         "git pull -q --ff-only origin ahead",
         "git fetch -q; git branch -u origin/ahead; git pull -q --ff-only",
+        "git push -q origin $(new):refs/heads/main; git pull -q --ff-only origin main",
     ),
 }
 
@@ -346,6 +425,31 @@ HONEST: tuple[str, ...] = (
     "git stash -q; ! git merge --no-ff --no-edit side; git merge --abort",
     "git stash -q; git revert -n HEAD && git revert --abort",
     "git stash -q; git format-patch -1 --stdout side > ../p; ! git am ../p; git am --abort",
+    "git bisect start HEAD HEAD~1 && git bisect run true; git bisect reset",
+    "git config rerere.enabled true && git rerere && git rerere gc",
+    "git maintenance run --task=gc --task=commit-graph --task=loose-objects",
+    "git repack -adf --write-bitmap-index && git multi-pack-index write && git commit-graph write --reachable",
+    "git stash -q && git switch --detach $(git rev-parse side) && git switch -",
+    "git worktree add -q ../w side && git worktree move ../w ../w2 && git worktree repair && git worktree remove ../w2",
+    "git -c protocol.file.allow=always submodule add -q ../elsewhere sm &&"
+    " git -c protocol.file.allow=always submodule update --init --recursive && git submodule deinit -f sm",
+    "git sparse-checkout set sub && git sparse-checkout disable",
+    "git fetch --prune origin && git remote prune origin",
+    "git fetch origin 'refs/heads/*:refs/remotes/copy/*'",
+    "git clone -q --mirror . ../c && git clone -q --depth 1 file://$PWD ../c2",
+    "git push -q --tags origin && git push -q --force-with-lease origin main side",
+    "git remote rename origin up && git remote rename up origin && git remote set-head origin main",
+    "git branch --set-upstream-to origin/main && git branch --unset-upstream",
+    "git branch -M side aside && git branch -m aside side",
+    "git diff main side > ../d && git apply ../d && git apply -R ../d",
+    "git stash push -m x a.txt && git stash show && git stash pop",
+    "git restore --source=HEAD~1 --staged --worktree README.md",
+    "git notes add -m x && git notes append -m y && git notes --ref=review add -m z && git notes remove",
+    "git stash -q; git merge --no-commit --no-ff side && git merge --abort",
+    "git stash -q; ! git rebase -i --exec true side; git rebase --abort",
+    "git checkout -q --orphan empty && git checkout -q -f main",
+    "git bundle create ../x.bundle --all && git bundle verify ../x.bundle",
+    "git init",
     # other worktrees and repositories
     "git worktree add -q -b later ../w && git -C ../w commit --allow-empty -m x",
     "git worktree add -q --detach ../w && cd ../w && git commit --allow-empty -m x &&"
@@ -360,4 +464,9 @@ HONEST: tuple[str, ...] = (
     "git init -q inside && git -C inside commit --allow-empty -m x",
     "git -c protocol.file.allow=always submodule add -q ../elsewhere sub2 && git -C sub2 commit --allow-empty -m x",
     "git -C ../origin.git update-ref refs/heads/more main",
+    "git worktree add -q -b later ../w && cd ../w && git commit -q --allow-empty -m a && git branch more &&"
+    " git switch -q more && git commit -q --allow-empty -m b",
+    "git worktree add -q -b later ../w && cd ../w && git commit -q --allow-empty -m x &&"
+    " git pull -q --rebase origin ahead && git push -q origin later",
+    "git clone -q --shared . ../shared && git -C ../shared commit -q --allow-empty -m x",
 )

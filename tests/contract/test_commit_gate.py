@@ -22,7 +22,8 @@ from tests.repository import ENVIRONMENT, Repository
 import holdfast
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.git import gate
-from holdfast.identity.project import Root, RootSource
+from holdfast.git.state import GitFault
+from holdfast.identity.project import Root, RootSource, locate
 from holdfast.protocol import queries
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.errors import GateUnmet
@@ -30,6 +31,7 @@ from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.model import VIOLATION, Status
 from holdfast.protocol.runs import RunRecord, RunStatus
 from holdfast.protocol.service import Protocols
+from holdfast.protocol.views import blocked_view
 from holdfast.store import Store
 from holdfast.store.sqlite import SqliteStore
 
@@ -211,6 +213,85 @@ def test_an_honest_command_works_while_a_run_is_blocked(ground: Ground, command:
     ground.close()
     told = ground.run(command)
     assert told.returncode == 0, told
+
+
+BREAKS = {"its configuration": "echo '[' >> .git/config", "the whole of it": "mv .git ../away"}
+MENDS = "[ -d .git ] || mv ../away .git; sed -i.bak '/^\\[$/d' .git/config"
+
+
+@pytest.mark.parametrize("what", BREAKS)
+async def test_a_repository_that_is_broken_for_a_moment_hides_no_commit(desk: Desk, what: str) -> None:
+    desk.ground.run("git -c core.hooksPath=/x commit -m early")
+    desk.ground.run(BREAKS[what])
+    (unknown,) = (await desk.record()).violations
+    assert "git cannot say" in unknown.requirement
+    reason = blocked_view(await desk.protocols.blocked(desk.root()))
+    assert "CONTEXT_RETRIEVAL" in reason["message"] and "abort: true" in reason["give_up"]
+    desk.ground.run(MENDS)
+    found = [one.requirement for one in (await desk.record()).violations]
+    assert len(found) == 2 and "commit: early" in found[1]
+    assert desk.ground.is_refused()
+
+
+async def test_no_session_begins_where_git_cannot_be_asked(desk: Desk) -> None:
+    await desk.protocols.end(desk.root(), "Another one shall begin", abort=True)
+    desk.ground.run(BREAKS["its configuration"])
+    with pytest.raises(GitFault):
+        await desk.protocols.start(desk.root(), "Nothing could be verified")
+    desk.ground.run(MENDS)
+    await desk.protocols.start(desk.root(), "Mend the gate")
+
+
+@pytest.mark.parametrize(
+    ("way", "is_made_here"),
+    [
+        ("git commit -m x", True),
+        ("GIT_COMMITTER_DATE=2001-01-01T00:00:00Z git commit -m x", True),
+        ("git stash -q; git merge --no-edit --no-ff side", True),
+        ("git stash -q; git rebase side", True),
+        ("git pull -q --ff-only origin ahead", False),
+        ("git stash -q; git checkout -q side; git checkout -q main", False),
+        ("git reset -q --hard HEAD~1", False),
+    ],
+)
+async def test_commits_without_a_session_are_found_however_they_were_made(
+    desk: Desk, way: str, is_made_here: bool
+) -> None:
+    await desk.protocols.end(desk.root(), "Another one shall begin", abort=True)
+    assert desk.ground.run(way).returncode == 0
+    await desk.protocols.start(desk.root(), "Mend the gate")
+    found = [one.requirement for one in (await desk.record()).violations]
+    assert any("committed without a session" in one for one in found) == is_made_here
+
+
+@pytest.mark.parametrize("name", ["a b ", "-x'\"$(y)\\\u00e9*[z]"])
+@pytest.mark.parametrize("kind", ["plain", "unborn", "sha256", "of a bare repository", "with its git elsewhere"])
+async def test_the_gate_holds_in_every_kind_of_repository_and_under_any_name(
+    desk: Desk, tmp_path: Path, kind: str, name: str
+) -> None:
+    made = {
+        "sha256": "git init -q --object-format=sha256 .",
+        "with its git elsewhere": "git init -q --separate-git-dir ../its-git .",
+        "of a bare repository": "git clone -q --bare ../ground/project ../b.git;"
+        ' git -C ../b.git worktree add -q --force "$PWD" main',
+    }.get(kind, "git init -q .")
+    place = tmp_path / name
+    place.mkdir()
+    inside = f"cd {shlex.quote(str(place))} && "
+    desk.ground.run(f"{inside}{made}; echo read > README.md")
+    if kind != "unborn":
+        desk.ground.run(f"{inside}git add -A; git commit -m first")
+    (place / ".holdfast").mkdir(exist_ok=True)
+    (place / ".holdfast/protocol.toml").write_text(ENFORCE[".holdfast/protocol.toml"])
+    root = locate(str(place), RootSource.DIRECTORY)
+    await desk.protocols.start(root, "Mend it here")
+    told = desk.ground.run(f"{inside}git commit --allow-empty -m x")
+    assert told.returncode != 0 and "too early" in told.stderr
+    assert desk.ground.run(f"{inside}git -c core.hooksPath=/x commit --allow-empty -m x").returncode == 0
+    await desk.protocols.active_run(str(place))
+    assert (await desk.protocols.records(root.uri))[0].violations
+    await desk.protocols.end(root, "It was only tried", abort=True)
+    assert desk.ground.run(f"{inside}git commit --allow-empty -m x").returncode == 0
 
 
 async def test_a_tag_that_was_there_on_no_branch_may_be_checked_out_and_is_no_violation(desk: Desk) -> None:
@@ -524,8 +605,8 @@ async def test_a_worktree_whose_gate_is_off_is_named(desk: Desk) -> None:
     desk.ground.git("config", "core.hooksPath", ".husky")
     gate.open_again(desk.ground.project)
     await desk.record()
-    (off,) = desk.protocols.gates_off()
-    assert off.worktree == str(desk.ground.project.resolve()) and ".husky" in off.why
+    ((worktree, why),) = desk.protocols.gates_off().items()
+    assert worktree == str(desk.ground.project.resolve()) and ".husky" in why
     desk.ground.git("config", "--unset", "core.hooksPath")
     await desk.record()
-    assert desk.protocols.gates_off() == () and desk.ground.is_refused()
+    assert desk.protocols.gates_off() == {} and desk.ground.is_refused()

@@ -17,6 +17,7 @@ from holdfast.bridge.queries import queue as queue_queries
 from holdfast.connections.keys import Scope
 from holdfast.history.service import History
 from holdfast.protocol import queries as protocol_queries
+from holdfast.protocol.runs import Run
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.service import Reasoning
 from holdfast.store import Tx
@@ -60,17 +61,8 @@ def put(tx: Tx, project: Path) -> None:
             ttl_ms=60_000,
             reply_to=None,
         )
-    protocol_queries.begin(
-        tx,
-        root=project.as_uri(),
-        project=project.as_uri(),
-        protocol="work",
-        definition="{}",
-        objective="Make it less ledgerish",
-        branch=None,
-        starting_commit=None,
-        on_disk=(),
-    )
+    run = Run(0, "", project.as_uri(), project.as_uri(), "work", "{}", "Make it less ledgerish")
+    protocol_queries.begin(tx, run, ())
 
 
 async def remember(world: Dashboard, place: Path, project: Path) -> None:

@@ -145,6 +145,25 @@ async def test_reading_is_skipped_where_there_is_nothing_to_read(world: World) -
     assert (verdict.status, verdict.evidence) == (Status.SKIPPED, "none of the files to read exists")
 
 
+async def test_a_folder_of_that_name_cannot_be_read_and_is_not_asked_for(world: World) -> None:
+    world.repository.write("README/first.md")
+    world.repository.git("add", "--all")
+    verdict = await world.verify(check(CheckKind.FILE_READ, "README"))
+    assert verdict.status is Status.SKIPPED
+
+
+@pytest.mark.parametrize("instead", ["a folder", "a link to a folder", "a link out of the project"])
+async def test_something_else_under_the_name_of_a_file_does_not_stand_for_it(world: World, instead: str) -> None:
+    file = world.repository.path / "README.md"
+    file.unlink()
+    if instead == "a folder":
+        file.mkdir()
+    else:
+        file.symlink_to("." if instead == "a link to a folder" else "/etc/hostname")
+    verdict = await world.verify(check(CheckKind.FILE_READ, "README.md"))
+    assert verdict.status is Status.FAIL and "restore it" in verdict.missing
+
+
 async def test_a_log_under_the_runs_id_with_text_passes(world: World) -> None:
     asked = check(CheckKind.SESSION_LOG, ".agents/sessions")
     for name in (f"{OTHER_RUN}.md", f"{RUN_ID}1.md", f"{RUN_ID}.txt"):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.contract.conftest import Place as StorePlace
@@ -18,7 +17,7 @@ from holdfast.protocol import definition, memories, queries
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.model import Status
 from holdfast.protocol.protocols import AGENTS
-from holdfast.protocol.runs import Run
+from holdfast.protocol.runs import Run, RunStatus
 from holdfast.protocol.serena.mirror import RETRY_S, STATE_JSON, Mirror
 from holdfast.protocol.service import Protocols
 from holdfast.store import Store
@@ -50,15 +49,16 @@ class World:
     async def begin(self, objective: str = "Try it") -> Run:
         found = worktree_of(self.worktree)
         assert found is not None
-        fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": ()}
-        fields |= {"objective": objective, "branch": "main", "starting_commit": "e846d7e", "project": found.project}
-        return await self.store.write(lambda tx: queries.begin(tx, root=found.root, **fields))
+        kept = definition.dumps(AGENTS)
+        new = Run(0, "", found.root, found.project, AGENTS.name, kept, objective, "main", "e846d7e")
+        return await self.store.write(lambda tx: queries.begin(tx, new, ()))
 
     async def passes(self, run: Run, gate: str) -> None:
         await self.store.write(lambda tx: queries.record_gate(tx, run, gate, Status.PASS, "seen", None))
 
     async def end(self, run: Run) -> None:
-        await self.store.write(lambda tx: queries.end(tx, run, "981ebf7", "It is done", '["Kept it small"]', "Go on"))
+        ended = replace(run, status=RunStatus.COMPLETE, end_commit="981ebf7", summary="It is done", notes="Go on")
+        await self.store.write(lambda tx: queries.end(tx, replace(ended, decisions='["Kept it small"]')))
 
     async def violates(self, run: Run) -> None:
         requirement = "MUST read the handoff"

@@ -143,6 +143,21 @@ def test_a_session_that_cannot_be_completed_is_given_up(shared_embedded: Guest, 
         agent.call("session_start", objective="The next one")
 
 
+def test_what_blocks_is_named_also_where_another_check_of_the_gate_is_met(
+    shared_embedded: Guest, tmp_path: Path
+) -> None:
+    settings = 'protocol = "simple"\n[gates.QUALITY_CHECKS]\ncommand = ["false"]\nfile_exists = ["README.md"]\n'
+    repository = Repository(tmp_path / "project", {"README.md": "# A\n", SETTINGS: settings})
+    with Agent(shared_embedded, repository.path) as agent:
+        agent.call("session_start", objective="Nobody trusts this")
+        _hash(agent, repository, "CONTEXT_RETRIEVAL", "README.md")
+        agent.call("advance_phase", to="WORKING")
+        assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL"
+        (missing, *_) = agent.call("get_blocked_reason")["missing"]
+        assert "holdfast trust" in missing["missing"] and "README.md" not in missing["missing"]
+        agent.call("session_end", summary="The owner must trust the command first", abort=True)
+
+
 def test_giving_up_waits_for_no_command(shared_embedded: Guest, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     command = ["sh", "-c", f"touch {begun}; exec sleep 300"]

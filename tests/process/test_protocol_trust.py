@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.installation import HOLDFAST, run_at_terminal
 from tests.process.agent import Agent
 from tests.repository import Repository
 from tests.shared_daemon import Guest
@@ -40,6 +41,16 @@ def test_a_command_runs_only_after_trust_and_a_change_asks_again(shared_embedded
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "PASS"
         shared_embedded.run("trust", str(repository.path), "--revoke")
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL"
+
+
+def test_an_agent_with_a_terminal_of_its_own_making_may_not_trust_for_itself(
+    shared_embedded: Guest, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "project", {"README.md": "# A\n", SETTINGS: _settings("true")})
+    environment = {**shared_embedded.environment(), "CLAUDECODE": "1"}
+    refused = run_at_terminal([str(HOLDFAST), "trust", str(repository.path)], environment, "yes")
+    assert refused.returncode != 0 and "Only a person" in refused.stdout and "not an agent's" in refused.stdout
+    assert shared_embedded.at_terminal("trust", str(repository.path)).returncode == 0
 
 
 def test_trusting_harmless_settings_does_not_run_what_a_run_began_with(shared_embedded: Guest, tmp_path: Path) -> None:

@@ -188,6 +188,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "git.command:_FILTER": (T(".", "filter."), T("a", "filter."), T(".a", "filter", ".")),
     "git.state:_FRESH": (T(".a"), T(".aaaaaaaaaaaa.tm"), T(".")),
     "git.state:_COMMIT": (T("a"),),
+    "git.state:_MADE_HERE": (T("(", "rebase"), T("rebase"), T(": Merge"), T("a")),
+    "git.state:_MOVED_BY_ID": (T("a", "reset: moving to "), T("reset")),
     "git.state:_LOGGED": (T("a", "\x01"), T("\x01"), T("\x02", "\x01" + "a" * 40)),
     "git.state:committed_at:b'^committer .*> (\\\\d+) [+-]\\\\d{4}$'": (
         T(">", "committer "),
@@ -245,6 +247,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "protocol.project.from_document:_ON_BRANCH": (
         T(" ", "on"),
         T("on "),
+        T("if "),
+        T(" ", "if"),
         T("to the branch "),
         T(" ", "on main"),
         T("on main,"),

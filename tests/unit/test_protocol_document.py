@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.model import Level, Part
+from holdfast.protocol.model import CheckKind, Level, Part
 from holdfast.protocol.project.document import MAX_BYTES, Fault, Requirement, Urgency, parse
+from holdfast.protocol.project.from_document import protocol_of
 
 PHASES = """\
 # Session Protocol
@@ -212,3 +213,34 @@ def test_any_text_is_read_to_its_end_and_faults_lie_within_it(text: str) -> None
     assert all(fault.line is None or 1 <= fault.line <= lines for fault in found.faults)
     assert all(1 <= phase.line <= lines and phase.title for phase in found.phases)
     assert all(item.step for item in found.checklist)
+
+
+@pytest.mark.parametrize(
+    ("text", "branches"),
+    [
+        ("MUST NOT be on branch `main`", ("main",)),
+        (
+            "MUST NOT proceed with work if on `main` or `master` branch (create feature branch first)",
+            ("main", "master"),
+        ),
+        ("**MUST NOT** commit while on main/master", ("main", "master")),
+        ("MUST NOT push to main if the tests fail", ()),
+        ("MUST NOT proceed if on main unless the user approved", ()),
+        ("SHOULD NOT be on main", ()),
+    ],
+)
+def test_a_branch_that_a_phase_plainly_forbids_is_checked(text: str, branches: tuple[str, ...]) -> None:
+    start = f"## Session Start Protocol\n\n### Phase 4: Branch Verification (BLOCKING)\n\n1. The agent {text}\n"
+    protocol, _ = protocol_of(parse(f"{start}\n## Session End Protocol\n\n### Phase 1: Commit (BLOCKING)\n"))
+    checks = [check for check in protocol.gates[0].checks if check.kind is CheckKind.NOT_ON_BRANCH]
+    assert tuple(name for check in checks for name in check.names) == branches
+
+
+@pytest.mark.parametrize(
+    ("mark", "kinds"), [("BLOCKING", []), ("REQUIRED", [CheckKind.NOT_ON_BRANCH, CheckKind.CLAIM])]
+)
+def test_a_branch_alone_does_not_verify_what_else_a_phase_demands(mark: str, kinds: list[CheckKind]) -> None:
+    demands = "1. The agent MUST get oriented\n2. The agent MUST NOT proceed if on main\n"
+    start = f"## Session Start Protocol\n\n### Phase 0: Get Oriented ({mark})\n\n{demands}\n"
+    protocol, _ = protocol_of(parse(f"{start}## Session End Protocol\n\n### Phase 1: Commit (BLOCKING)\n"))
+    assert [check.kind for check in protocol.gates[0].checks] == kinds, "without any, the project has to name one"

@@ -67,11 +67,14 @@ def agreed(home: Path, what: str, question: str) -> bool:
 
 
 def require_person(home: Path, what: str) -> None:
-    """Refuse to `what` unless a person is at the terminal."""
-    if not is_person(home):
+    """Refuse to `what` unless a person is at the terminal: an agent's shell is none, even with `script` around it."""
+    from holdfast.agents.registry import AGENTS
+
+    agents = {name for agent in AGENTS.values() for name in agent.session_variables}
+    if not is_person(home) or agents & os.environ.keys():
         raise HoldfastError(
             f"Only a person at a terminal can {what}.",
-            recovery="Run the command in a terminal, without redirecting its input or output.",
+            recovery="Run it in a terminal of your own, not an agent's, without redirecting its input or output.",
         )
 
 

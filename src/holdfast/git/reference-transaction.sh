@@ -23,7 +23,8 @@ done
 check() {
 	gate=$1/holdfast-gate
 	[ -f "$gate" ] || return 0
-	{ read -r home && read -r package && read -r place && read -r git && read -r known; } <"$gate" || return 0
+	{ IFS= read -r home && IFS= read -r package && IFS= read -r place && IFS= read -r git && read -r known; } <"$gate" ||
+		return 0
 	if [ ! -d "$home" ] || [ ! -f "$package" ]; then
 		echo "holdfast: Holdfast is gone from here, so commits are no longer checked." >&2
 		drop

@@ -44,6 +44,12 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:")
 """Reflog prefixes of commits that were made here, and not fetched, merged or checked out."""
+_MADE_HERE = re.compile(
+    r"(?:commit|cherry-pick|revert|am:|rebase.*\((?:pick|reword|edit|squash|fixup|continue)\)|.*: Merge made)"
+)
+"""The same, with merges and rebases."""
+_MOVED_BY_ID = re.compile(r"(?:reset: moving to [0-9a-f]{40,64})?$")
+"""What the reflog says of a commit that plumbing made, and of any other that HEAD was moved to by its id."""
 _REFUSED = frozenset({1})
 _NOT_THERE = frozenset({1, 128})
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
@@ -73,7 +79,9 @@ class Tips:
     branches: dict[str, str]
     """By full name, without those that another worktree has checked out."""
     remotes: tuple[str, ...] = ()
-    """The commits of remote-tracking branches, of branches that another worktree has checked out, and of tags."""
+    """The commits of remote-tracking branches and of tags."""
+    elsewhere: tuple[str, ...] = ()
+    """The commits of branches that another worktree has checked out."""
     branch: str | None = None
     """The branch that HEAD is on; None while it is detached, or on a ref that is no branch."""
 
@@ -150,29 +158,34 @@ class Git(GuardedGit):
             *("refs/heads", "refs/remotes"),
         )
         head = await self.ask("rev-parse", "--verify", "--quiet", "HEAD", refusals=_NOT_THERE)
-        branch, branches, remotes = None, {}, []
+        branch, branches = None, {}
+        remotes: list[str] = []
+        elsewhere: list[str] = []
         for line in os.fsdecode(listed.output).split("\n")[:-1]:
             here, commit, name, checked_out = line.split("\0")
             if here == "*":
                 branch = name
-            if name.startswith("refs/heads/") and (here == "*" or not checked_out):
+            if not name.startswith("refs/heads/"):
+                remotes.append(commit)
+            elif here == "*" or not checked_out:
                 branches[name] = commit
             else:
-                remotes.append(commit)
+                elsewhere.append(commit)
         if with_tags:
             tagged = await self.ask("rev-list", *TAGGED_OFF_BRANCHES, "-n", str(MAX_TIPS))
             remotes += os.fsdecode(tagged.output).split()
         at = os.fsdecode(head.output).strip() if head.exit_code == 0 else None
-        return Tips(at, branches, tuple(sorted(set(remotes))), branch)
+        return Tips(at, branches, tuple(sorted(set(remotes))), tuple(sorted(set(elsewhere))), branch)
 
     async def new_commits(self, before: Tips, now: Tips) -> list[NewCommit]:
         """Return what came to HEAD, or to a branch that no other worktree has, since `before`.
 
         Checking out what was there is nothing new. A commit that was there already counts if HEAD's branch was moved
-        on to it, and for HEAD even if a remote-tracking branch has it by now.
+        on to it, and one that a remote-tracking branch has by now counts too: anybody can put it there.
         """
         found: list[NewCommit] = []
-        known = {commit for commit in (before.head, *before.branches.values(), *before.remotes) if commit}
+        there = (before.head, *before.branches.values(), *before.remotes, *before.elsewhere)
+        known = {commit for commit in there if commit}
         was = before.branches.get(now.branch or "")
         if now.head is not None and now.head not in (before.head, was):
             if was is not None:
@@ -180,11 +193,11 @@ class Git(GuardedGit):
             else:
                 is_new = await self._is_new(now.head, known)
             if is_new:
-                found.append(NewCommit("HEAD", before.head, now.head, await self._how_moved(now.head)))
+                found.append(NewCommit("HEAD", before.head, now.head, await self._how_moved("HEAD", now.head)))
         for name, commit in now.branches.items():
             was = before.branches.get(name)
-            if name != now.branch and commit != was and await self._is_new(commit, known.union(now.remotes)):
-                found.append(NewCommit(name, was, commit))
+            if name != now.branch and commit != was and await self._is_new(commit, known.union(now.elsewhere)):
+                found.append(NewCommit(name, was, commit, await self._how_moved(name, commit)))
         return found
 
     async def _is_new(self, commit: str, known: Iterable[str]) -> bool:
@@ -193,10 +206,10 @@ class Git(GuardedGit):
         answer = await self.ask("rev-list", "--ignore-missing", "-n", "1", commit, *without, "--")
         return bool(answer.output)
 
-    async def _how_moved(self, commit: str) -> str:
-        """Return the reflog's words for how HEAD came to be at a commit; empty if it has none."""
+    async def _how_moved(self, ref: str, commit: str) -> str:
+        """Return the reflog's words for how HEAD or a branch came to be at a commit; empty if it has none."""
         answer = await self.ask(
-            *("log", "--walk-reflogs", "--no-show-signature", "-n", "1", "--format=%H %gs", "HEAD", "--"),
+            *("log", "--walk-reflogs", "--no-show-signature", "-n", "1", "--format=%H %gs", ref, "--"),
             refusals=_NOT_THERE,
         )
         at, _, how = answer.output.decode(errors="replace").strip().partition(" ")
@@ -207,15 +220,25 @@ class Git(GuardedGit):
         answer = await self.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
         return int(answer.output) if answer.exit_code == 0 else 0
 
-    async def commits_after(self, ms: int) -> list[str]:
-        """Return the commits that were made here after a time, and not fetched or checked out, oldest first."""
+    async def commits_after(self, ms: int, commit: str | None) -> list[str]:
+        """Return the commits that were made here after a time, and not fetched or checked out, oldest first.
+
+        Dates can be set by whoever commits: what came to HEAD after it was last at `commit` counts in any case.
+        """
         logged = await self.ask(
-            *("log", "--walk-reflogs", "--no-show-signature", f"--since=@{ms // 1000 + 1}", "-z", "--format=%h %gs"),
+            *("log", "--walk-reflogs", "--no-show-signature", "--date=unix", "-z", "--format=%H %h %ct %gd %gs"),
             *("-n", str(MAX_LOGGED), "HEAD", "--"),
             refusals=_NOT_THERE,
         )
-        moves = (word.partition(" ") for word in _words(logged.output) if logged.exit_code == 0)
-        return [commit for commit, _, how in moves if how.startswith(_COMMITTING)][::-1]
+        moves = [word.split(" ", 4) for word in _words(logged.output) if logged.exit_code == 0]
+        since = next((place for place, move in enumerate(moves) if move[0] == commit), 0)
+        found = [
+            short
+            for place, (_, short, made, moved, how) in enumerate(moves)
+            if (place < since or int(moved.strip("HEAD@{}")) * 1000 > ms)
+            and (_MADE_HERE.match(how) or (int(made) * 1000 > ms and _MOVED_BY_ID.match(how)))
+        ]
+        return list(dict.fromkeys(found[::-1]))
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
         """Return the commits in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""

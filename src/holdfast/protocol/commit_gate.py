@@ -60,25 +60,18 @@ class CommitGate:
         return await in_time(close, worktree, self._home, message, active.run.touched_at / 1000)
 
 
-async def tips(worktree: Path) -> Tips | None:
-    """Return where HEAD, branches and tags of a worktree are; None if git cannot say."""
-    try:
-        return await Git(worktree).tips(with_tags=True)
-    except GitFault:
-        return None
-
-
-async def early_commits(worktree: Path, before: Tips) -> tuple[list[NewCommit], Tips]:
-    """Return the commits that came to HEAD or a branch, and what to compare with from then on."""
+async def early_commits(worktree: Path, before: Tips, gate: Gate) -> tuple[list[str], Tips | None]:
+    """Return a violation for each commit that came to HEAD or a branch, and what to compare with from then on."""
     git = Git(worktree)
     try:
         now = await git.tips()
-        if (now.head, now.branches) == (before.head, before.branches):
-            return [], before
-        # Remote-tracking branches stay as they were: a new commit could be hidden among them.
-        return await git.new_commits(before, now), replace(now, remotes=before.remotes)
-    except GitFault:  # judged at the next touch
-        return [], before
+        same = (now.head, now.branches) == (before.head, before.branches)
+        found = [] if same else await git.new_commits(before, now)
+    except GitFault as fault:  # a repository that is broken for a moment would hide what was done in it
+        unknown = f"git cannot say whether there was one ({in_quotes(str(fault), MAX_HOW)})"
+        return [f"{gate.level} {gate.name} before a commit: {unknown}"], None
+    # What is on other branches stays as it was: a new commit could be hidden among them.
+    return [_told(one, gate) for one in found], replace(now, remotes=before.remotes, elsewhere=before.elsewhere)
 
 
 async def untouched(worktree: Path, run: Run) -> bool:
@@ -87,8 +80,7 @@ async def untouched(worktree: Path, run: Run) -> bool:
     return bool(begun) and begun == await Git(worktree).digest(run.starting_commit)
 
 
-def told(commit: NewCommit, gate: Gate) -> str:
-    """Return a violation's requirement."""
+def _told(commit: NewCommit, gate: Gate) -> str:
     moved = f"{named(commit.ref)} went from {(commit.before or 'nothing')[:SHORT]} to {commit.after[:SHORT]}"
     if commit.how.startswith("pull"):
         return f"{gate.level} {gate.name} before a commit: {moved} by git pull"

@@ -9,9 +9,8 @@ from typing import Any
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Check, CheckKind, ChecklistItem, Gate, Level, Part, Protocol, Transition
+from holdfast.protocol.project.settings import Enforcement
 from holdfast.text import bounded_json
-
-ENFORCEMENTS = ("off", "warn", "enforce")
 
 
 def dumps(protocol: Protocol, begun: BegunWith | None = None) -> str:
@@ -24,7 +23,7 @@ def dumps(protocol: Protocol, begun: BegunWith | None = None) -> str:
 class BegunWith:
     """What held when a run began, and does not follow later edits; an older run has none of it."""
 
-    enforcement: str | None = None
+    enforcement: Enforcement | None = None
     configured: bool = False
     """Whether the project had a protocol.toml."""
     worktree: str = ""
@@ -38,7 +37,7 @@ def begun_with(text: str) -> BegunWith:
     known = found if isinstance(found, dict) else {}
     enforcement, worktree = known.get("enforcement"), known.get("worktree")
     return BegunWith(
-        enforcement if enforcement in ENFORCEMENTS else None,
+        Enforcement(enforcement) if enforcement in tuple(Enforcement) else None,
         known.get("configured") is True,
         worktree if isinstance(worktree, str) else "",
     )

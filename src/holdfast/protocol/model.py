@@ -165,8 +165,7 @@ class Protocol:
 
     def part_of(self, gate: str) -> Part:
         """Return whether a gate belongs to the start or to the end of a session."""
-        names = [one.name for one in self.gates]
-        return Part.START if names.index(gate) < self.phases.index(WORKING) else Part.END
+        return Part.START if gate in {one.name for one in self.before(WORKING)} else Part.END
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,22 +42,18 @@ def _must(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
     return Gate(name, Level.MUST, blocking=True, checks=checks, recovery=recovery)
 
 
-def _recorded(level: Level, name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
-    """Return a gate that does not block: an unmet MUST is recorded as a violation."""
-    return Gate(name, level, blocking=False, checks=checks, recovery=recovery)
-
-
 def _steps(*steps: tuple[Gate, str]) -> tuple[Transition, ...]:
     """Return the transitions of gates in order, each with the phase that it leads to."""
     sources = (INIT, *(phase for _, phase in steps))
     return tuple(Transition(source, phase, gate) for source, (gate, phase) in zip(sources, steps, strict=False))
 
 
-GIT_STATE = _recorded(
-    Level.SHOULD,
+GIT_STATE = Gate(
     "GIT_STATE",
-    (Check(CheckKind.GIT_STATE),),
-    "Run git status, so that you know the branch and what is uncommitted.",
+    Level.SHOULD,
+    blocking=False,
+    checks=(Check(CheckKind.GIT_STATE),),
+    recovery=("Run git status, so that you know the branch and what is uncommitted.",),
 )
 QUALITY_CHECKS = _must(
     "QUALITY_CHECKS",
@@ -97,11 +93,12 @@ SESSION_LOG = _must(
     (Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)),),
     f"Write the log {SESSIONS}/<session id>.md (a slug may follow the id).",
 )
-DOCS_UPDATE = _recorded(
-    Level.MUST,
+DOCS_UPDATE = Gate(
     "DOCS_UPDATE",
-    (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, EVERY_LOG), optional=True),),
-    f"Update {HANDOFF} and complete the session log.",
+    Level.MUST,
+    blocking=False,  # if it is not met, that is recorded as a violation
+    checks=(Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, EVERY_LOG), optional=True),),
+    recovery=(f"Update {HANDOFF} and complete the session log.",),
 )
 QA_VALIDATION = _must(
     "QA_VALIDATION",

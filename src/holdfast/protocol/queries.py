@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from holdfast.git.state import Tips
 from holdfast.protocol import definition as definitions
 from holdfast.protocol.errors import NoRun
-from holdfast.protocol.model import INIT, Standing, Status, run_id
+from holdfast.protocol.model import Standing, Status, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Row, Tx, events
 from holdfast.store.containing import containing
@@ -32,11 +33,6 @@ MAX_EVIDENCE = 2_000
 def active(tx: Tx, root: str) -> Run | None:
     """Return the active run of a worktree."""
     return next(iter(_runs(tx, "root = :root AND status = 'active'", root=root)), None)
-
-
-def held(tx: Tx) -> list[Run]:
-    """Return the active runs that a gate blocks, the last touched first."""
-    return _runs(tx, "status = 'active' AND held_by IS NOT NULL ORDER BY touched_at DESC LIMIT 50")
 
 
 def all_active(tx: Tx) -> list[Run]:
@@ -75,45 +71,20 @@ def _runs(tx: Tx, condition: str, **values: str | int) -> list[Run]:
     return [Run(**row) for row in tx.all(f"SELECT {RUN} FROM protocol_runs WHERE {condition}", **values)]
 
 
-def begin(
-    tx: Tx,
-    *,
-    root: str,
-    project: str,
-    protocol: str,
-    definition: str,
-    objective: str,
-    branch: str | None,
-    starting_commit: str | None,
-    on_disk: Collection[tuple[str, int]],
-) -> Run:
+def begin(tx: Tx, new: Run, on_disk: Collection[tuple[str, int]]) -> Run:
     """Insert a new run. Its number is above every stored one and every log on disk, given by day and number."""
-    tx.lock(f"protocol:{project}")
+    tx.lock(f"protocol:{new.project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
     stored = tx.all(
-        "SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
+        "SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=new.project, day=day
     )
     number = 1 + max([0, *(row["number"] for row in stored), *(logged for on, logged in on_disk if on == day)])
-    values = {
-        "id": run_id(day, number),
-        "day": day,
-        "number": number,
-        "root": root,
-        "project": project,
-        "protocol": protocol,
-        "definition": definition,
-        "objective": objective,
-        "branch": branch,
-        "starting_commit": starting_commit,
-        "phase": INIT,
-        "status": RunStatus.ACTIVE.value,
-        "started_at": now,
-        "touched_at": now,
-    }
-    (row,) = _insert(tx, "protocol_runs", values, returning=RUN)
+    values = asdict(replace(new, id=run_id(day, number), started_at=now, touched_at=now))
+    del values["row_id"]
+    (row,) = _insert(tx, "protocol_runs", {**values, "day": day, "number": number}, returning=RUN)
     run = Run(**row)
-    tx.emit("protocol.started", run.id, {"root": root})
+    tx.emit("protocol.started", run.id, {"root": run.root})
     return run
 
 
@@ -138,28 +109,21 @@ def touch(tx: Tx, run: Run) -> None:
     tx.run("UPDATE protocol_runs SET touched_at = :now WHERE row_id = :id", now=tx.now(), id=run.row_id)
 
 
-def end(
-    tx: Tx,
-    run: Run,
-    commit: str | None,
-    summary: str,
-    decisions: str | None,
-    notes: str | None,
-    status: RunStatus = RunStatus.COMPLETE,
-) -> None:
-    """Mark an active run as complete, or as given up."""
+def end(tx: Tx, run: Run) -> None:
+    """Store the end of an active run: its status, commit, summary, decisions and notes."""
     tx.run(
         "UPDATE protocol_runs SET status = :status, ended_at = :now, touched_at = :now, end_commit = :end_commit,"
         " summary = :summary, decisions = :decisions, notes = :notes WHERE row_id = :id AND status = 'active'",
-        status=status.value,
+        status=run.status,
         now=tx.now(),
-        end_commit=commit,
-        summary=summary,
-        decisions=decisions,
-        notes=notes,
+        end_commit=run.end_commit,
+        summary=run.summary,
+        decisions=run.decisions,
+        notes=run.notes,
         id=run.row_id,
     )
-    tx.emit("protocol.completed" if status is RunStatus.COMPLETE else "protocol.aborted", run.id, {"root": run.root})
+    how = "protocol.completed" if run.status == RunStatus.COMPLETE else "protocol.aborted"
+    tx.emit(how, run.id, {"root": run.root})
 
 
 def orphan(tx: Tx, root: str | None = None) -> None:
@@ -317,7 +281,8 @@ def tips(tx: Tx, run: Run) -> Tips | None:
 
 def add_tips(tx: Tx, run: Run, tips: Tips) -> None:
     """Store where HEAD and the branches are."""
-    detail = json.dumps({"head": tips.head, "branches": tips.branches, "remotes": tips.remotes}, separators=(",", ":"))
+    known = {"head": tips.head, "branches": tips.branches, "remotes": [*tips.remotes, *tips.elsewhere]}
+    detail = json.dumps(known, separators=(",", ":"))
     add_evidence(tx, run, None, EvidenceKind.TIPS.value, "", detail, Source.SERVER)
 
 

@@ -240,14 +240,6 @@ class ActiveRun:
 
 
 @dataclass(frozen=True, slots=True)
-class GateOff:
-    """A worktree in which git lets commits through that are too early."""
-
-    worktree: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class SerenaAnswer:
     """Result of asking Serena."""
 

@@ -19,12 +19,12 @@ from holdfast.git.state import Git, GitFault
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol import definition, model, queries
-from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told, untouched
+from holdfast.protocol.commit_gate import CommitGate, early_commits, untouched
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import judge
 from holdfast.protocol.model import ALL, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import SETTINGS, Enforcement, ProjectProtocol, configured_project, read_project
-from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, Run, RunRecord, RunStatus, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, severity
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, require_unanswered
@@ -83,11 +83,13 @@ class Protocols:
                 )
             branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
             on_disk = await in_time(logged_numbers, worktree.path)
-            begun_at = await tips(worktree.path) if worktree.is_git else None
+            begun_at = await Git(worktree.path).tips(with_tags=True) if worktree.is_git else None
             digest = await Git(worktree.path).digest(commit) if worktree.is_git else ""
-            begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
-            stored_protocol = definition.dumps(project.protocol, begun)
-            unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
+            begun = definition.BegunWith(project.enforcement, project.configured, digest)
+            kept = definition.dumps(project.protocol, begun)
+            new = Run(0, "", worktree.root, worktree.project, project.protocol.name, kept, text, branch, commit)
+            enforced = project.enforcement is Enforcement.ENFORCE
+            unattended = await self.unattended_commits(str(worktree.path)) if enforced else []
 
             def write(tx: Tx) -> Started:
                 queries.orphan(tx, worktree.root)
@@ -96,17 +98,7 @@ class Protocols:
                     about = f"{active.id} ({quoted(active.objective, 100)}), in phase {active.phase}"
                     recovery = "Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up)."
                     raise RunActive(f"Session already active: {about}.", recovery=recovery)
-                run = queries.begin(
-                    tx,
-                    root=worktree.root,
-                    project=worktree.project,
-                    protocol=project.protocol.name,
-                    definition=stored_protocol,
-                    objective=text,
-                    branch=branch,
-                    starting_commit=commit,
-                    on_disk=on_disk,
-                )
+                run = queries.begin(tx, new, on_disk)
                 if begun_at is not None:
                     queries.add_tips(tx, run, begun_at)
                 if unattended:
@@ -184,20 +176,21 @@ class Protocols:
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
         # Giving up does not wait for a command that hangs.
         async with self._step(root, key, in_turn=not abort) as active:
+            last = replace(active.run, summary=summary.strip(), notes=next_session_notes or None)
             if abort:
-                return await self._give_up(active, summary.strip(), next_session_notes or None)
+                return await self._give_up(active, last)
             released = await self._steps.release(replace(active, ending=True, skip_qa=skip_qa))
             ended, passed = await self._steps.advance(await self._steps.renew(released), COMPLETE)
             commit = (await Git(active.worktree).state()).head
 
             def write(tx: Tx) -> Ended:
                 queries.stand(tx, ended.run, ended.standing)
-                queries.end(tx, ended.run, commit, summary.strip(), decisions, next_session_notes or None)
+                queries.end(tx, replace(last, status=RunStatus.COMPLETE, end_commit=commit, decisions=decisions))
                 return Ended(ended.run, commit, passed)
 
             return await self._store.write(first_time(key, write))
 
-    async def _give_up(self, active: ActiveRun, reason: str, notes: str | None) -> Ended:
+    async def _give_up(self, active: ActiveRun, last: Run) -> Ended:
         """End a run without its gates; those that are unmet are violations if anything was done in it."""
         from holdfast.protocol.results import Ended
 
@@ -210,7 +203,7 @@ class Protocols:
             for gate in unmet:
                 requirement = f"{gate.level} {gate.name}: not met when the session was given up"
                 queries.add_violation(tx, run, active.standing.at, gate.name, requirement, severity(gate))
-            queries.end(tx, run, commit, reason, None, notes, RunStatus.ABORTED)
+            queries.end(tx, replace(last, status=RunStatus.ABORTED, end_commit=commit))
             return Ended(run, commit, (), given_up=True)
 
         return await self._store.write(first_time(active.key, write))
@@ -243,14 +236,17 @@ class Protocols:
     async def unattended_commits(self, cwd: str) -> list[str]:
         """Return the commits that were made after the last run of the worktree that a directory is in, oldest first."""
         worktree = await self._worktree_at(cwd)
-        return await self._unattended(worktree) if worktree is not None else []
+        last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root)) if worktree else None
+        if worktree is None or last is None or last.ended_at is None:
+            return []
+        try:
+            return await Git(worktree.path).commits_after(last.ended_at, last.end_commit)
+        except GitFault:
+            return []
 
     async def start_run(self, cwd: str, objective: str) -> None:
         """Begin a run for an agent whose project lets the hook start it."""
-        worktree = await self._worktree_at(cwd)
-        if worktree is None:
-            raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
-        await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
+        await self.start(Root(Path(cwd).as_uri(), None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
 
     async def record_seen(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
         """Store evidence that a hook reported; the same evidence is stored once."""
@@ -274,7 +270,9 @@ class Protocols:
 
     async def held(self) -> list[RunRecord]:
         """Return the active runs of all projects that a gate blocks, the last touched first."""
-        return await self._store.read(lambda tx: [queries.record_of(tx, run) for run in queries.held(tx)])
+        return await self._store.read(
+            lambda tx: [queries.record_of(tx, run) for run in queries.all_active(tx) if run.held_by]
+        )
 
     async def active_runs(self) -> list[Run]:
         """Return the active runs of all projects, the last touched first."""
@@ -364,9 +362,9 @@ class Protocols:
             load = None if all_open else partial(self.active_run, str(path), only_stored=True)
             await self._gate.settle(path, load)
 
-    def gates_off(self) -> tuple[GateOff, ...]:
-        """Return the worktrees of runs that enforce, where git does not call our hook."""
-        return tuple(GateOff(worktree, why) for worktree, why in self._gate.off.items())
+    def gates_off(self) -> dict[str, str]:
+        """Return the worktrees of runs that enforce, where git does not call our hook, and why."""
+        return dict(self._gate.off)
 
     def applies_to(self, root: Root | None) -> bool:
         """Return whether a project has a protocol, so that its tools are listed there."""
@@ -407,8 +405,8 @@ class Protocols:
         Commits that came too early are stored as violations, whoever made them.
         """
         active = await self._load(worktree, key)
-        if active is None or not worktree.is_git:
-            return active
+        if active is None:
+            return None
         await self._settle(worktree)
         return await self._with_early_commits(active)
 
@@ -433,12 +431,12 @@ class Protocols:
         if gate is None:
             return active
         before = await self._store.read(lambda tx: queries.tips(tx, active.run))
-        if before is None:  # git could not be asked when the run began
+        if before is None:  # it began without a repository
             return active
-        commits, now = await early_commits(active.worktree, before)
-        if not commits:
+        found, now = await early_commits(active.worktree, before, gate)
+        if not found:
             return active
-        await self._steps.hold(active, gate, VIOLATION, *(told(one, gate) for one in commits), tips=now)
+        await self._steps.hold(active, gate, VIOLATION, *found, tips=now)
         return active.moved(model.held(active.standing, gate, VIOLATION))
 
     @asynccontextmanager
@@ -477,15 +475,7 @@ class Protocols:
             known = await self._store.read(lambda tx: queries.violations(tx, run))
             if not any(one.requirement == broken for one in known):
                 await self._store.write(lambda tx: queries.add_violation(tx, run, run.phase, None, broken, "CRITICAL"))
-        return replace(project, enforcement=Enforcement(begun.enforcement))
-
-    async def _unattended(self, worktree: Worktree) -> list[str]:
-        """Return the commits that were made here after the last session and before the next one."""
-        last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
-        try:
-            return await Git(worktree.path).commits_after(last.ended_at) if last and last.ended_at else []
-        except GitFault:
-            return []
+        return replace(project, enforcement=begun.enforcement)
 
 
 def _require(field: str, text: str | None, most: int) -> None:

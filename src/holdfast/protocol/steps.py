@@ -213,7 +213,8 @@ def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     if now is None or now.row_id != run.row_id:
         raise NoRun(f"{run.id} has ended meanwhile.", recovery="Start another with session_start.")
     before = queries.standing(tx, now)
-    queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
+    found = verdict.evidence if verdict.status.met else verdict.reason
+    queries.record_gate(tx, run, gate.name, verdict.status, found, verdict.fingerprint)
     after = model.verified(before, gate.name, verdict.status)
     if verdict.status.met:
         queries.recover(tx, run, gate.name, f"{gate.name} met at {iso(tx.now())}")

@@ -68,8 +68,11 @@ def offer(protocols: Protocols) -> Offer:
         return await call.reply(started, views.started_view)
 
     async def validate(call: Call, params: GateParams) -> dict[str, Any]:
-        view = views.validation_view if params.phase == ALL else views.only_gate_view
-        return await call.reply(protocols.validate(call.caller.root, params.phase, call.key), view)
+        validated = protocols.validate(call.caller.root, params.phase, call.key)
+        every = params.phase == ALL
+        return await call.reply(
+            validated, lambda of: views.validation_view(of) if every else views.gate_view(of.gates[0])
+        )
 
     async def advance(call: Call, params: AdvanceParams) -> dict[str, Any]:
         return await call.reply(protocols.advance(call.caller.root, params.to, call.key), views.advanced_view)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.protocol import model
@@ -64,17 +63,13 @@ def gate_view(checked: CheckedGate) -> JSON:
     )
 
 
-def only_gate_view(validation: Validation) -> JSON:
-    return gate_view(validation.gates[0])
-
-
 def validation_view(validation: Validation) -> JSON:
     """Return as JSON the results of all gates, and whether a blocking one is not met."""
     failed = [one.gate.name for one in validation.gates if one.gate.blocking and not one.verdict.status.met]
     return {
         "phase": ALL,
         "status": "FAIL" if failed else "PASS",
-        "gates": _gates(validation.gates),
+        "gates": [gate_view(one) for one in validation.gates],
         "blocking": bool(failed),
         "message": f"Not met: {', '.join(failed)}." if failed else "Every blocking gate is met.",
     }
@@ -95,7 +90,7 @@ def advanced_view(advanced: Advanced) -> JSON:
     return {
         "session_id": active.run.id,
         "phase": phase,
-        "gates": _gates(advanced.passed),
+        "gates": [gate_view(one) for one in advanced.passed],
         "blocked_until": model.blocked_until(active.protocol, active.standing),
         "message": f"In {phase}." + (f" Next gate: {step.gate.name}." if step else ""),
     }
@@ -118,7 +113,7 @@ def ended_view(ended: Ended) -> JSON:
         "session_id": ended.run.id,
         "phase": ended.run.phase if ended.given_up else COMPLETE,
         "commit_sha": ended.commit,
-        "gates": _gates(ended.passed),
+        "gates": [gate_view(one) for one in ended.passed],
         "message": f"{ended.run.id} is {word}.",
     }
 
@@ -171,10 +166,6 @@ def run_view(run: Run) -> JSON:
             "commit_sha": run.end_commit,
         }
     )
-
-
-def _gates(checked: Iterable[CheckedGate]) -> list[JSON]:
-    return [gate_view(one) for one in checked]
 
 
 def _present(values: JSON) -> JSON:

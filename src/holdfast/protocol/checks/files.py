@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -43,8 +43,8 @@ def file_exists(check: Check, scene: Scene) -> Finding:
     return failed("; ".join([f"{any_of(check.paths)} does not exist or is empty", *refused]))
 
 
-def file_read(check: Check, scene: Scene, begun_with: Sequence[str]) -> Finding:
-    """Check that each of the paths that exist, or that the run began with, was read."""
+def file_read(check: Check, scene: Scene, begun_with: Mapping[str, bool]) -> Finding:
+    """Check that each of the paths that exist, or that the run began with (each: is it a link?), was read."""
     seen = {
         posixpath.normpath(evidence.subject): evidence.detail
         for evidence in scene.evidence
@@ -60,7 +60,7 @@ def file_read(check: Check, scene: Scene, begun_with: Sequence[str]) -> Finding:
             unread.append(path)
         else:
             read.append(f"{shown(path)} {detail[:12]}".strip())
-    removed = [path for path in begun_with if not os.path.lexists(scene.worktree / path)]
+    removed = [path for path, link in begun_with.items() if _is_gone(scene.worktree, path, link)]
     read += [f"{shown(path)} {seen[path][:12]}" for path in removed if path in seen]
     if gone := [path for path in removed if path not in seen]:
         return failed(f"{named(gone)} was there when the session began: restore it and read it")
@@ -124,10 +124,16 @@ def _required(worktree: Path, pattern: str, outside: list[str]) -> list[str]:
         if is_pattern(pattern) or os.path.lexists(worktree / pattern):
             outside.append(pattern)
         return []
-    inside: list[str] = []
-    for path in paths:
-        (outside if _resolved(worktree, path) is None else inside).append(path)
-    return inside
+    real = {path: _resolved(worktree, path) for path in paths}
+    outside += [path for path in paths if real[path] is None]
+    # A folder or a pipe of that name cannot be read.
+    return [path for path, file in real.items() if file is not None and file.is_file()]
+
+
+def _is_gone(worktree: Path, path: str, link: bool) -> bool:
+    """Return whether something else, or nothing, is where a file was."""
+    file = _resolved(worktree, path)
+    return not os.path.lexists(worktree / path) if link else file is None or not file.is_file()
 
 
 def _resolved(worktree: Path, path: str) -> Path | None:

@@ -44,19 +44,23 @@ async def not_on_branch(check: Check, scene: Scene) -> Finding:
     return passed(f"on branch {shown(state.branch)}" if state.branch else "detached HEAD")
 
 
-async def at_start(scene: Scene, *patterns: str) -> list[str]:
-    """Return the files of the starting commit that match one of these paths or patterns, or are in such a folder."""
+async def at_start(scene: Scene, *patterns: str) -> dict[str, bool]:
+    """Return what in the starting commit matches one of these paths or patterns, or is in such a folder.
+
+    Each with whether it is a link.
+    """
     start = scene.run.starting_commit
     git = Git(scene.worktree)
     commit = await git.resolve(start) if start is not None else None
     if start is not None and commit is None:
         raise GitFault(f"The starting commit {start[:12]} is not in this repository.")
-    found: list[str] = []
+    found: dict[str, bool] = {}
     for pattern in patterns if commit is not None else ():
         folder = before_magic(pattern) if is_pattern(pattern) else pattern.rstrip("/")
-        listed = await git.ask("ls-tree", "-r", "-z", "--name-only", commit or "", "--", folder)
-        names = [os.fsdecode(name) for name in listed.output.split(b"\0") if name]
-        found += [name for name in names if not is_pattern(pattern) or matches(pattern, name)]
+        listed = await git.ask("ls-tree", "-r", "-z", commit or "", "--", folder)
+        entries = [os.fsdecode(entry).partition("\t") for entry in listed.output.split(b"\0") if entry]
+        fits = [(name, kind) for kind, _, name in entries if not is_pattern(pattern) or matches(pattern, name)]
+        found |= {name: kind.startswith("120") for name, kind in fits}
     return found
 
 

@@ -57,8 +57,8 @@ class ProtocolHooks:
             return None
         active, project = await self._protocols.standing_at(event.cwd)
         if active is not None:
-            return _context(_standing(active)) if _speaks(active.enforcement) else None
-        if project is None or not _speaks(project.enforcement):
+            return None if active.enforcement is Enforcement.OFF else _context(_standing(active))
+        if project is None or project.enforcement is Enforcement.OFF:
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
             _first_time(self._awaits_prompt, event.session_id)
@@ -127,7 +127,7 @@ class ProtocolHooks:
         if event.already_sent_on is not False or event.is_subagent:
             return None
         active = await self._protocols.active_run(event.cwd)
-        if active is None or not _speaks(active.enforcement):
+        if active is None or active.enforcement is Enforcement.OFF:
             return None
         missing = await self._protocols.missing(active)
         reason = (event.session_id, active.run.row_id, *(gate.name for gate, _ in missing))
@@ -143,10 +143,6 @@ def _first_time(kept: dict[Any, bool], key: object) -> bool:
     if len(kept) > MAX_REMEMBERED:
         del kept[next(iter(kept))]
     return is_new
-
-
-def _speaks(enforcement: Enforcement) -> bool:
-    return enforcement is not Enforcement.OFF
 
 
 def _context(text: str) -> HookAnswer:

@@ -64,7 +64,10 @@ STEPS = (
 """Wordings of checklist steps, and the gate that verifies each. Deliberately narrow: a box ticked without
 verification is worse than one left open."""
 
-_ON_BRANCH = re.compile(r"\b(?:on|to)\s+(?:the\s+)?(?:branch\s+)?(main|master)\b(?:\s*(?:,|/|or)\s*(main|master)\b)?")
+_ON_BRANCH = re.compile(
+    r"\b(?:(?:if|when|while)\s+)?(?:on|to)\s+(?:the\s+)?(?:branch\s+)?(main|master)\b(?:\s*(?:,|/|or)\s*(main|master)\b)?"
+)
+"""Being on a branch, also as "MUST NOT proceed if on main"."""
 _CONDITION = re.compile(r"\b(?:unless|without|if|when|except|until|before)\b")
 
 RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
@@ -104,6 +107,9 @@ def _gate(name: str, phase: DocumentPhase, logs: tuple[str, ...]) -> Gate:
     if phase.urgency is None:
         must = any(one.level is Level.MUST for one in phase.requirements) or (known is not None and known.blocking)
     checks = (*(() if known is None else _allowed(known.checks, phase, logs)), *_branches(phase))
+    # A branch alone does not verify what else a phase of the project's own demands.
+    if known is None and any(one.level is Level.MUST for one in phase.requirements):
+        checks = () if phase.urgency is Urgency.BLOCKING else (*checks, Check(CheckKind.CLAIM))
     # A MUST blocks, except where the built-in gate only records what was not done.
     blocking = phase.urgency is Urgency.BLOCKING or (must and (known is None or known.blocking))
     if not checks and phase.urgency is not Urgency.BLOCKING:
@@ -126,7 +132,7 @@ def _branches(phase: DocumentPhase) -> tuple[Check, ...]:
     names = [
         name
         for text in texts
-        if not _CONDITION.search(text)
+        if not _CONDITION.search(_ON_BRANCH.sub("", text))
         for found in _ON_BRANCH.finditer(text)
         for name in found.groups()
         if name
