@@ -188,7 +188,8 @@ class _Operations:
 
 
 def _json(body: object) -> Any:
-    return _adapter(type(body)).dump_python(body, mode="json", exclude_none=True)
+    shape: Any = type(body)
+    return _adapter(shape).dump_python(body, mode="json", exclude_none=True)
 
 
 @cache
