@@ -324,7 +324,6 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     ),
     "redaction.assignments:_CUTS": (T("\\"), T("\\a"), T(","), T("a")),
     "redaction.assignments:_SHELL_CUTS": (T("\\"), T("\\a"), T("a")),
-    "redaction.assignments:_NEXT_LINE": (T("\n"), T(" ", "\n"), T("\n" + " " * 40), T('"\n '), T('"')),
     "redaction.prose:_WORD": (
         T("pass"),
         T("'", "password"),
