@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.errors import BadInput, HoldfastError, NoDaemon
@@ -65,7 +65,7 @@ class Session:
     """One caller, across its reconnects. Times are ISO 8601 in UTC."""
 
     session_id: str
-    state: str
+    state: Literal["active", "idle", "detached", "expired", "revoked"]
     transport: str
     era: str
     reconnect_count: int

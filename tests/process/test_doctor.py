@@ -26,6 +26,7 @@ from holdfast.agents.claude.settings import BRIEFING, installed
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
+from holdfast.setup.hook_command import command
 from holdfast.version import __version__
 
 
@@ -223,57 +224,16 @@ def test_a_damaged_store_is_found_and_left_to_its_owner(patient: Patient) -> Non
     assert database.read_bytes() == before
 
 
-def as_before(event: str, python: str, home: Path) -> dict[str, str]:
-    """A hook as earlier versions wrote it."""
-    client = Path(place.__file__).with_name("hook.py")
-    there, place_of_data = f"[ -x {python} ] && [ -f {client} ] || exit 0", f"export HOLDFAST_HOME={home}"
-    return {"type": "command", "command": f"{there}; {place_of_data}; exec {python} -I -S {client} {event}"}
-
-
-def test_a_hook_whose_python_is_gone_is_found_and_written_anew(outpatient: Patient) -> None:
+def test_hooks_of_another_holdfast_are_noted_and_brought_up_to_date(outpatient: Patient) -> None:
+    older = f"exec {sys.executable} -P -m holdfast hook SessionStart"
+    hooks = {"SessionEnd": command("SessionEnd", home=str(outpatient.home)), "SessionStart": older}
+    entries = {event: [{"hooks": [{"type": "command", "command": text}]}] for event, text in hooks.items()}
     settings = outpatient.config / "settings.json"
-    entries = {
-        hook.event: [{"hooks": [as_before(hook.event, "/gone/bin/python", outpatient.home)]}] for hook in BRIEFING
-    }
     settings.write_text(json.dumps({"hooks": entries}))
-    report = outpatient.doctor()
-    found = [one for one in report.document["findings"] if one["link"] == "hooks"]
-    assert [one["mark"] for one in found] == ["fault"] * len(BRIEFING)
-    assert all("/gone/bin/python" in one["text"] and "holdfast setup claude" in one["repair"] for one in found)
-    mended = outpatient.doctor("--fix")
-    assert mended.marks("hooks") == ["ok"] and mended.status == 0, mended.text
-    assert "/gone/" not in settings.read_text()
-    assert json.loads(settings.read_text())["hooks"].keys() == {hook.event for hook in BRIEFING}
-
-
-def test_hooks_of_another_holdfast_are_noted_and_brought_up_to_date(outpatient: Patient, tmp_path: Path) -> None:
-    older = tmp_path / "older" / "python"
-    older.parent.mkdir()
-    older.symlink_to(sys.executable)
-    settings = outpatient.project / ".claude" / "settings.local.json"
-    settings.parent.mkdir()
-    entry = as_before("SessionStart", str(older), outpatient.home)
-    settings.write_text(json.dumps({"hooks": {"SessionStart": [{"hooks": [entry]}]}}))
     found = outpatient.doctor().of("hooks", "note")
     assert "SessionStart" in found["text"] and "setup claude" in found["repair"]
     assert outpatient.doctor("--fix").marks("hooks") == ["ok"]
-    assert str(older) not in settings.read_text()
-
-
-def test_what_earlier_versions_registered_works_and_is_moved_to_the_launcher(outpatient: Patient) -> None:
-    home = outpatient.home
-    entries = {"SessionStart": [{"hooks": [as_before("SessionStart", sys.executable, home)]}]}
-    (outpatient.config / "settings.json").write_text(json.dumps({"hooks": entries}))
-    server = {"command": sys.executable, "args": ["-P", "-m", "holdfast", "mcp"], "timeout": 7}
-    servers = {"theirs": {"command": "x"}, "holdfast": {**server, "env": {"HOLDFAST_HOME": str(home), "MINE": "1"}}}
-    (outpatient.config / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
-    before = outpatient.doctor()
-    assert before.status == 0 and "fixable" in before.of("mcp server", "note"), before.text
-    after = outpatient.doctor("--fix")
-    assert after.marks("mcp server") == after.marks("hooks") == ["ok"], after.text
-    left = json.loads((outpatient.config / ".claude.json").read_text())["mcpServers"]
-    assert left["theirs"] == {"command": "x"} and sys.executable not in json.dumps(left)
-    assert (left["holdfast"]["timeout"], left["holdfast"]["env"]["MINE"]) == (7, "1")
+    assert sys.executable not in settings.read_text()
 
 
 def test_a_launcher_that_is_gone_is_found_and_written_anew(outpatient: Patient) -> None:

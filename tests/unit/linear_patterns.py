@@ -137,18 +137,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("a", "[ -O a ] && [ -f a ] && [ -r a ] || exit 0; export HOLDFAST_HOME="),
         T("a", "[ -O a ] && [ -f a ] && [ -r a ] || exit 0; set -- hook "),
     ),
-    "setup.hook_command:_NAMING_PYTHON": (
-        T("a", "[ -x "),
-        T("'", "[ -x "),
-        T("'a'", "[ -x "),
-        T('"\'"', "[ -x "),
-        T("a", "[ -x a ] && [ -f "),
-        T("a", "[ -x a ] && [ -f b ] || exit 0; export HOLDFAST_HOME="),
-        T("'a' ] && [ -f ", "[ -x "),
-    ),
     "agents.claude.neighbours:MEMORIES": (T("me"), T("context-")),
     "agents.claude.neighbours:_PLAIN": (T("a"),),
-    "setup.hook_command:_PYTHON": (T("1", "python", "!"),),
     "forgetting.copies:_ENTRY": (T("\n"), T("2026-01-01\n"), T("2026-01-01 ")),
     "identity.project:canonical_uri:'[a-z][a-z0-9+.-]*'": (T("a", "", "!"),),
     "identity.project:_SECTION": (
@@ -339,7 +329,6 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     ),
     "redaction.assignments:_CUTS": (T("\\"), T("\\a"), T(","), T("a")),
     "redaction.assignments:_SHELL_CUTS": (T("\\"), T("\\a"), T("a")),
-    "redaction.assignments:_NEXT_LINE": (T("\n"), T(" ", "\n"), T("\n" + " " * 40), T('"\n '), T('"')),
     "redaction.prose:_WORD": (
         T("pass"),
         T("'", "password"),

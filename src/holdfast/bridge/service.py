@@ -186,15 +186,7 @@ class Bridge:
         def write(tx: Tx) -> Refusal | str:
             def enqueue(text: str) -> str | Refusal:
                 return queries.enqueue(
-                    tx,
-                    target,
-                    text,
-                    message_id=None,
-                    priority=Priority.URGENT,
-                    sender=OWNER.label,
-                    source="dashboard",
-                    ttl_ms=TTL_MS,
-                    reply_to=None,
+                    tx, target, text, sender=OWNER.label, source="dashboard", priority=Priority.URGENT
                 )
 
             return restart_decision.decide(tx, target, decision, enqueue, lambda session: session == session_id)

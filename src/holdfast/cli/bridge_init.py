@@ -11,9 +11,9 @@ from pathlib import Path
 from holdfast.agents.registry import settings_of as agent_settings
 from holdfast.agents.settings import Scope, SetupRequest
 from holdfast.cli import hook_settings
-from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.cli.common import add_home, directory_of, other_home, settings_of
 from holdfast.config import Settings
-from holdfast.errors import BadInput, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.setup.steps import apply
 from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.team import Delivery, Team
@@ -37,10 +37,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Install the hooks and the server in a project, or remove what was installed."""
-    project = Path(os.path.realpath(Path(options.directory).expanduser()))
-    if not project.is_dir():
-        raise BadInput("DIR", f"{options.directory} is not a directory")
-    settings = settings_of(options)
+    project, settings = directory_of(options.directory), settings_of(options)
     if options.remove:
         hook_settings.remove(project, "bridge", options)
         return 0 if _unregister(project, settings, dry_run=options.dry_run) else 1

@@ -45,6 +45,14 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return settings
 
 
+def directory_of(text: str) -> Path:
+    """Return the directory that a command's DIR names."""
+    directory = Path(os.path.realpath(Path(text).expanduser()))
+    if not directory.is_dir():
+        raise BadInput("DIR", f"{one_line(text)} is not a directory")
+    return directory
+
+
 def other_home(settings: Settings) -> str | None:
     """Return the data directory, if an agent or its hook would not find it by default."""
     return None if settings.home == read_settings({}).home else str(settings.home)

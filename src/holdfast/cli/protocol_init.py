@@ -142,6 +142,6 @@ def gate_line(worktree: Path) -> str:
 
 def _remove(worktree: Path, options: argparse.Namespace) -> int:
     hook_settings.remove(worktree, "protocol", options)
-    if not options.dry_run and (gate.open_again(worktree) | gate.remove_pre_commit(worktree)):
+    if not options.dry_run and gate.open_again(worktree):
         say("The git hook is removed.")
     return 0

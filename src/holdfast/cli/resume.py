@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.agents.registry import AGENTS
 from holdfast.cli import show
-from holdfast.cli.common import PassingProgress, described_parser, is_agent, is_person, settings_of
+from holdfast.cli.common import PassingProgress, described_parser, directory_of, is_agent, is_person, settings_of
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
 from holdfast.cli.unfinished import Work, list_work, typed
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     home = settings_of(options).home
     if options.json or options.budget or is_agent(home):
         return show.run(options)
-    project = _project(options)
+    project = directory_of(options.project)
     interactive = is_person(home) and not options.print
     if not interactive and not options.print:
         show.run(options)
@@ -128,13 +128,6 @@ def _start(one: Work) -> None:
     sys.stderr.flush()
     os.chdir(directory)
     os.execvp(argv[0], argv)  # noqa: S606
-
-
-def _project(options: argparse.Namespace) -> Path:
-    project = Path(options.project).expanduser().resolve()
-    if not project.is_dir():
-        raise BadInput("DIR", f"{shown(options.project)} is not a directory")
-    return project
 
 
 def _agents() -> list[str]:

@@ -6,17 +6,16 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS
 from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SettingsPart, SetupRequest
-from holdfast.cli.common import add_home, other_home, settings_of, show_progress
+from holdfast.cli.common import add_home, directory_of, other_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
 from holdfast.cli.hook_settings import exclude_from_git
 from holdfast.config import Settings
-from holdfast.errors import BadInput, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.setup import ending
 from holdfast.setup.steps import Step, apply
 from holdfast.text import counted
@@ -93,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     """Set up an agent, or remove Holdfast from it."""
     agent: Agent = options.agent
     agent_settings: SettingsPart = options.settings
-    project, settings = _project(options), settings_of(options)
+    project, settings = directory_of(options.directory), settings_of(options)
     setup = agent_settings.setup(SetupRequest(options.scope, project, settings.home, other_home(settings), os.environ))
     if options.remove:
         agreed = _carried_out(setup.remove(), options)
@@ -202,10 +201,3 @@ def _choice(*, offers_rules: bool) -> str:
     if answer in ("y", "yes"):
         return "y"
     return "a" if answer == "a" and offers_rules else "n"
-
-
-def _project(options: argparse.Namespace) -> Path:
-    project = Path(os.path.realpath(Path(options.directory).expanduser()))
-    if not project.is_dir():
-        raise BadInput("DIR", f"{options.directory} is not a directory")
-    return project

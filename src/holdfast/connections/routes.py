@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast import client
 from holdfast.connections import rest_models
 from holdfast.connections.keys import Scope
 from holdfast.connections.model import Attempt, Connection, Reason, Refused, State
@@ -87,7 +88,7 @@ def _reading(connections: Connections) -> list[RestRoute]:
     async def one(request: RestRequest) -> Reply:
         return Reply(rest_models.session(await _still_there(connections, request)))
 
-    listed = {200: Answer("A page of sessions, the newest first.", rest_models.Sessions)}
+    listed = {200: Answer("A page of sessions, the newest first.", client.Sessions)}
     return [
         RestRoute(
             "GET", f"{BASE}/sessions", "sessions", "All sessions", partial(page, ended=True), listed, query=SessionsPage
@@ -107,7 +108,7 @@ def _reading(connections: Connections) -> list[RestRoute]:
             "session",
             "One session",
             one,
-            {200: Answer("The session.", rest_models.Session), 404: GONE},
+            {200: Answer("The session.", client.Session), 404: GONE},
             path_params=OneSession,
         ),
     ]
@@ -135,7 +136,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "requests",
             "A session's tool calls",
             requests,
-            {200: Answer("A page of calls, the newest first.", rest_models.Requests), 404: GONE},
+            {200: Answer("A page of calls, the newest first.", client.Requests), 404: GONE},
             path_params=OneSession,
             query=RowsPage,
         ),
@@ -145,7 +146,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "usage",
             "How often each tool was called, and how long it took",
             usage,
-            {200: Answer("The figures of each tool, the most called first.", rest_models.Usage)},
+            {200: Answer("The figures of each tool, the most called first.", client.Usage)},
             query=UsagePeriod,
         ),
         RestRoute(
@@ -154,7 +155,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "audit",
             "Who tried to take up which session, and how that ended",
             audit,
-            {200: Answer("A page of entries, the newest first.", rest_models.Audit)},
+            {200: Answer("A page of entries, the newest first.", client.Audit)},
             query=AuditPage,
         ),
     ]
@@ -180,7 +181,7 @@ def _changing(connections: Connections) -> list[RestRoute]:
     token_answers = {
         200: Answer(
             "A new token; earlier ones stay good.",
-            rest_models.Token,
+            client.Token,
             {"Cache-Control": "no-store: a token is a secret"},
         ),
         400: Answer("The session expired or was revoked.", Problem),
@@ -195,7 +196,7 @@ def _changing(connections: Connections) -> list[RestRoute]:
             "Take up a session by its token, which is used up",
             reconnect,
             {
-                200: Answer("The session is taken up; here is its next token.", rest_models.Reconnected),
+                200: Answer("The session is taken up; here is its next token.", client.Reconnected),
                 401: Answer(
                     "The key is missing, or the token was refused: Reconnection failed: <reason>, with the next step.",
                     ReconnectProblem,

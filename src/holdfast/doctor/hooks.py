@@ -16,7 +16,7 @@ from holdfast.agents.settings import HookFile, Scope, SettingsPart
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
-from holdfast.setup.hook_command import HookCommand, Launched, command, portable_command
+from holdfast.setup.hook_command import HookCommand, command, portable_command
 from holdfast.setup.json_file import SettingsUnusable
 from holdfast.setup.launcher import is_private, launcher_path, refresh
 
@@ -91,7 +91,7 @@ def _of_file(
                 setup_again,
                 rewrite,
             )
-        elif isinstance(parts, Launched) and not is_private(parts.launcher):
+        elif parts is not None and not is_private(parts.launcher):
             yield fault(
                 f"{file.path}: the {entry.event} hook was not run, because others can write {parts.launcher}.",
                 f"chmod 600 {parts.launcher}, after a look at what is in it.",

@@ -11,16 +11,15 @@ from pathlib import Path
 
 from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS, DEFAULT, settings_of
-from holdfast.agents.settings import Registered, SettingsPart, SetupRequest
+from holdfast.agents.settings import Registered, SettingsPart
 from holdfast.config import read_settings
-from holdfast.doctor.findings import Finding, Fix, fault, note, ok
+from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
 from holdfast.setup.json_file import SettingsUnusable
-from holdfast.setup.launcher import is_private, launcher_path, read_launcher, refresh
+from holdfast.setup.launcher import is_private, read_launcher, refresh
 from holdfast.setup.server import HOME, launcher_of
-from holdfast.setup.steps import apply
 
 FIRST_TURN_WAITS_S = 1.5
 """How long an agent that is given one prompt waits for its servers before the first turn."""
@@ -46,7 +45,7 @@ def _of_agent(around: Surroundings, agent: Agent, settings: SettingsPart) -> Ite
     elif not servers and agent.name == DEFAULT:
         yield note(f"{agent.title} does not know Holdfast", f"Run `holdfast setup {agent.name}`.")
     for one in servers:
-        yield _examined(around, agent.name, settings, one)
+        yield _examined(around, agent.name, one)
 
 
 def check_relay(around: Surroundings) -> Iterator[Finding]:
@@ -78,7 +77,7 @@ def check_relay(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{len(tools)} tools after {took:.2f} s")
 
 
-def _examined(around: Surroundings, agent: str, settings: SettingsPart, one: Registered) -> Finding:
+def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
     if not one.command:
         return ok(f"{one.where}: over HTTP")
     launcher = launcher_of(one.command)
@@ -105,34 +104,9 @@ def _examined(around: Surroundings, agent: str, settings: SettingsPart, one: Reg
             f"{one.where}: names no {HOME}, so it uses the default one unless the agent's environment says otherwise",
             f"Run `holdfast setup {agent}` with {HOME} set.",
         )
-    if launcher is None and one.own and _names_python(one):
-        return note(
-            f"{one.where}: names {program}, so agents can no longer start Holdfast once it is moved",
-            f"Run `holdfast setup {agent}`. Its entry survives that.",
-            _registered_anew(around, settings, one),
-        )
     there = None if launcher is None else read_launcher(launcher)
     started = f" (starts {there.python}, holdfast {there.version})" if there is not None else ""
     return ok(f"{one.where}: {' '.join(one.command) if one.own and launcher is None else program}{started}")
-
-
-def _names_python(one: Registered) -> bool:
-    """Return whether it is as earlier versions wrote it for one machine."""
-    return one.command[1:] == ("-P", "-m", "holdfast", "mcp")
-
-
-def _registered_anew(around: Surroundings, settings: SettingsPart, one: Registered) -> Fix | None:
-    """Return a fix that has a server's entry name the launcher; None if only all of setup can."""
-    request = SetupRequest(one.scope, around.project, around.home, one.env.get(HOME), around.env)
-    step = settings.register_server(request)
-    if step is None:
-        return None
-
-    def fix() -> str:
-        apply([*request.launcher_steps, step])
-        return f"{one.where} names {launcher_path(around.home)} now"
-
-    return fix
 
 
 def _launcher_rewritten(launcher: Path) -> str:

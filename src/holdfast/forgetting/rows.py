@@ -1,7 +1,6 @@
 """Deletes the rows of a project in every table, except reasoning sessions, which are deleted one by one.
 
-Each step can be repeated: an interrupted removal starts again at the first one. `TABLES` lists every table of the
-schema and what happens to it; a test compares it with the schema.
+Each step can be repeated: an interrupted removal starts again at the first one.
 """
 
 from __future__ import annotations
@@ -24,54 +23,6 @@ from holdfast.protocol import queries as protocol_queries
 from holdfast.store import Store
 from holdfast.store.copying import Progress
 from holdfast.teams.queries import conversations as team_queries
-
-TABLES = {
-    "agent_sessions": "by root and key",
-    "api_keys": "nothing of a project",
-    "asks": "with their conversations",
-    "audit": "nothing of a project: ids, addresses and client names",
-    "branches": "with their session",
-    "bridge_chats": "by target",
-    "bridge_incarnations": "by target",
-    "bridge_messages": "by target",
-    "bridge_received": "nothing of a project",
-    "bridge_targets": "by target",
-    "bridge_tasks": "by target",
-    "bridge_updates": "by target",
-    "browser_sessions": "nothing of a project",
-    "calls": "by caller, and by what a result names",
-    "connections": "the row stays, without the root",
-    "conversations": "by team, in both directions",
-    "daemons": "nothing of a project",
-    "event_head": "nothing of a project",
-    "events": "an empty place stays, because a gap means that an event was lost",
-    "forgotten_projects": "a hash, on purpose: transcripts from before are not read again",
-    "history_files": "by path",
-    "history_lines": "with their file",
-    "leases": "nothing of a project",
-    "ledgers": "by root and key",
-    "notices": "by team, in both directions",
-    "permissions": "by team",
-    "project_tasks": "by root and key",
-    "projects": "by root and key",
-    "protocol_evidence": "with its run",
-    "protocol_gates": "with their run",
-    "protocol_runs": "by root and key",
-    "protocol_trust": "by root",
-    "protocol_violations": "with their run",
-    "recoveries": "by root",
-    "requests": "nothing of a project: tool names and durations",
-    "schema_migrations": "nothing of a project",
-    "session_links": "with either session",
-    "session_roots": "by root and key, and with their session",
-    "session_register": "id and hash stay, on purpose: a missing session would look like a loss",
-    "sessions": "by root and key",
-    "signing_keys": "nothing of a project",
-    "thoughts": "with their session",
-    "tokens": "nothing of a project",
-    "transcript_lines": "with their agent's session or conversation",
-}
-"""What happens to each table when a project is forgotten."""
 
 
 async def remove(store: Store, scope: Scope, progress: Progress) -> Counter[str]:

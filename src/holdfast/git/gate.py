@@ -26,8 +26,6 @@ BEFORE = f"{HOOK}.before-holdfast"
 GATE = "holdfast-gate"
 CALLED = "holdfast-gate.sh"
 """The same script, for a hook in another place to call."""
-OLD_MARK = "# Holdfast: the session's gates before a commit."
-"""In the pre-commit hook that earlier versions could install."""
 OLDEST_GIT = (2, 28)
 MAX_BYTES = 256 * 1024
 MAX_KNOWN = 200
@@ -112,16 +110,6 @@ def _open(directories: GitDirectories, home: Path | None) -> bool:
     if ours or _is_ours(directories.hooks / HOOK):
         _remove_unless_needed(directories)
     return ours
-
-
-def remove_pre_commit(worktree: Path) -> bool:
-    """Remove the pre-commit hook that earlier versions could install; return whether there was one."""
-    directories = git_directories(worktree)
-    hook = directories.hooks / "pre-commit" if directories is not None else None
-    if hook is None or hook.is_symlink() or OLD_MARK not in (_read(hook) or ""):
-        return False
-    hook.unlink()
-    return True
 
 
 def owner(worktree: Path) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from holdfast.errors import Conflict
@@ -13,14 +14,15 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.hash_chain_check import chain_check, register_check
 from holdfast.records.overview import note_verified
 from holdfast.store import Clock, Store
+from holdfast.store.backup import backup as backups
 from holdfast.store.backup import own_backups
-from holdfast.store.backup.backup import BackupReport, backup
+from holdfast.store.backup.backup import BackupReport
 from holdfast.store.files import utc_stamp
 from holdfast.store.high_water import NAME as HIGH_WATER
 from holdfast.store.high_water import HighWater
 from holdfast.store.loss_notices import LossNotices
 from holdfast.store.salvage.damage import CORRUPT, mark
-from holdfast.store.verify import DATABASE, Check, Problem, VerifyReport, verify
+from holdfast.store.verify import DATABASE, ENGINE_CHECKS, Check, Problem, VerifyReport, verify
 from holdfast.store.verify_copy import is_new, opened_copy
 
 Progress = Callable[[float, str], None]
@@ -112,16 +114,9 @@ class Records:
             if report.new_problems and not anyway:
                 raise BackupRefused(report.new_problems)
 
-        return await backup(
-            self._store,
-            file,
-            progress,
-            replace=replace,
-            checks=CHECKS,
-            acknowledged=known,
-            accept=accept,
-            note=lambda finished: own_backups.note(self._home, finished),
-        )
+        checks = {**ENGINE_CHECKS, **CHECKS}
+        checked = backups.Verification(checks, known, accept, partial(own_backups.note, self._home))
+        return await backups.backup(self._store, file, progress, checked, replace=replace)
 
 
 class BackupRefused(Conflict):

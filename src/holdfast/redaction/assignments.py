@@ -32,7 +32,6 @@ _VALUE = re.compile(
 )
 _CUTS = re.compile(r"[,;&|<>)}\]]|\\[nrt\"']")
 _SHELL_CUTS = re.compile(r"[;&|<>()]|\\[nr\"']")
-_NEXT_LINE = re.compile(r"[\"']?\n[ \t]{1,40}(?=\S)")
 
 _HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
 _USER = re.compile(

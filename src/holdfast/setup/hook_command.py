@@ -1,8 +1,7 @@
 """The command that an agent's settings name as a hook: written, recognised, and judged before it is run.
 
 A command names the launcher in the data directory (`launcher.py`), or, in a file that others share, the `holdfast` on
-the PATH. Either does nothing if Holdfast is gone: a missing program would make the agent warn at every call. Earlier
-versions named this machine's Python and hook client.
+the PATH. Either does nothing if Holdfast is gone: a missing program would make the agent warn at every call.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from pathlib import Path
 from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.launcher import is_private, launcher_path, read_launcher
 
-CLIENT = "holdfast/relay/hook.py"
-
 _WORD = r"(?:[\w@%+=:,./-]++|'[^']*+'|\"'\")++"
 _EVENT = r"(?P<event>[A-Za-z]+(?: [a-z]+)?)"
 _HOME = rf"(?:export HOLDFAST_HOME=(?P<home>{_WORD}); )?"
@@ -24,11 +21,6 @@ _LAUNCHED = re.compile(
     rf"\[ -O (?P<launcher>{_WORD}) \] && \[ -f (?P=launcher) \] && \[ -r (?P=launcher) \] \|\| exit 0; {_HOME}"
     rf"set -- hook {_EVENT}; \. (?P=launcher)"
 )
-_NAMING_PYTHON = re.compile(
-    rf"\[ -x (?P<python>{_WORD}) \] && \[ -f (?P<client>{_WORD}) \] \|\| exit 0; {_HOME}"
-    rf"exec (?P=python) -I -S (?P=client) {_EVENT}"
-)
-_PYTHON = re.compile(r"python[0-9.]*")
 
 
 def command(event: str, *, home: str | None = None) -> str:
@@ -61,13 +53,13 @@ class HookCommand:
     text: str
 
     @property
-    def parts(self) -> Parts | None:
+    def parts(self) -> Launched | None:
         """The parts of the command; None if it is not one that Holdfast writes for one machine."""
-        if match := _LAUNCHED.fullmatch(self.text):
-            return Launched(_home_in(match), _path_in(match, "launcher"))
-        if match := _NAMING_PYTHON.fullmatch(self.text):
-            return NamingPython(_home_in(match), _path_in(match, "python"), _path_in(match, "client"))
-        return None
+        match = _LAUNCHED.fullmatch(self.text)
+        if match is None:
+            return None
+        home = None if match["home"] is None else shlex.split(match["home"])[0]
+        return Launched(home, Path(*shlex.split(match["launcher"])))
 
     @property
     def is_portable(self) -> bool:
@@ -111,40 +103,6 @@ class Launched:
     def is_a_holdfast(self, home: Path) -> bool:
         """Return whether it is the launcher of this data directory, and nobody else could write it."""
         return self.launcher == launcher_path(home) and is_private(self.launcher)
-
-
-@dataclass(frozen=True, slots=True)
-class NamingPython:
-    """A command of an earlier version, which names a Python and a hook client."""
-
-    home: str | None
-    python: Path
-    client: Path
-
-    @property
-    def programs(self) -> tuple[Path, ...]:
-        """What it runs."""
-        return self.python, self.client
-
-    @property
-    def gone(self) -> list[Path]:
-        """Files that no longer exist; the hook then silently does nothing."""
-        return [path for path in self.programs if not path.is_file()]
-
-    def is_a_holdfast(self, _home: Path) -> bool:
-        """Return whether it names a Python and a hook client."""
-        return _PYTHON.fullmatch(self.python.name) is not None and self.client.match(CLIENT)
-
-
-Parts = Launched | NamingPython
-
-
-def _path_in(match: re.Match[str], name: str) -> Path:
-    return Path(*shlex.split(match[name]))
-
-
-def _home_in(match: re.Match[str]) -> str | None:
-    return None if match["home"] is None else shlex.split(match["home"])[0]
 
 
 def _within(path: Path, project: Path) -> bool:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from holdfast.errors import BadInput, StoreCorrupt, StoreError
-from holdfast.ids import random_id
-from holdfast.store import Clock, Ids, Store
+from holdfast.store import Clock, Store
 from holdfast.store.files import newest_backup
 from holdfast.store.migrations import Migration
 from holdfast.store.salvage.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
@@ -33,7 +32,6 @@ async def open_store(
     *,
     clock: Clock = system_clock,
     clock_offset: Callable[[], int] | None = None,
-    ids: Ids = random_id,
     known: list[Migration] | None = None,
     on_corrupt: Callable[[StoreCorrupt], None] | None = None,
 ) -> tuple[Store, list[str]]:
@@ -43,7 +41,7 @@ async def open_store(
     PostgreSQL server's own. `on_corrupt` is called, from the thread that notices, when damage is found at run time,
     after it was noted for the next start.
     """
-    store, salvaged = await _open(home, url, clock, clock_offset, ids, known, on_corrupt)
+    store, salvaged = await _open(home, url, clock, clock_offset, known, on_corrupt)
     try:
         if known is None:  # a test's custom schema has no sessions
             await _record_losses(home, store, clock)
@@ -82,13 +80,12 @@ async def _open(
     url: str | None,
     clock: Clock,
     clock_offset: Callable[[], int] | None,
-    ids: Ids,
     known: list[Migration] | None,
     on_corrupt: Callable[[StoreCorrupt], None] | None,
 ) -> tuple[Store, SalvageReport | None]:
     if url is None:
         try:
-            return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
+            return await asyncio.to_thread(_open_sqlite, home, clock, known, on_corrupt)
         except (apsw.Error, StoreCorrupt) as error:
             named = to_store_error(error, home / DATABASE) if isinstance(error, apsw.Error) else error
             if isinstance(named, StoreCorrupt):
@@ -107,13 +104,12 @@ async def _open(
             "must start with postgresql://",
             recovery="Leave it out to keep everything in one file of the data directory.",
         )
-    return await asyncio.to_thread(_open_postgres, home, url, clock, clock_offset, ids, known), None
+    return await asyncio.to_thread(_open_postgres, home, url, clock, clock_offset, known), None
 
 
 def _open_sqlite(
     home: Path,
     clock: Clock,
-    ids: Ids,
     known: list[Migration] | None,
     on_corrupt: Callable[[StoreCorrupt], None] | None,
 ) -> tuple[Store, SalvageReport | None]:
@@ -138,7 +134,7 @@ def _open_sqlite(
 
         backup_before_migration(home, clock)(connection, step)
 
-    store = SqliteStore.open(path, clock=clock, ids=ids, known=known, before_migration=backup)
+    store = SqliteStore.open(path, clock=clock, known=known, before_migration=backup)
     path.chmod(0o600)
     if not (home / CREATED).exists():
         mark(home, CREATED, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -157,7 +153,6 @@ def _open_postgres(
     url: str,
     clock: Clock,
     clock_offset: Callable[[], int] | None,
-    ids: Ids,
     known: list[Migration] | None,
 ) -> Store:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,4 +167,4 @@ def _open_postgres(
             recovery=f"Install them: {install_line('postgres')}",
         ) from error
     taken = postgres_backup_before_migration(home, clock, known)
-    return PostgresStore.open(url, clock_offset=clock_offset or no_offset, ids=ids, known=known, before_migration=taken)
+    return PostgresStore.open(url, clock_offset=clock_offset or no_offset, known=known, before_migration=taken)

@@ -9,7 +9,7 @@ from holdfast.bridge import idle, restart_decision
 from holdfast.bridge.chat import held
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.errors import UnknownMessage
-from holdfast.bridge.model import TTL_MS, IdleDecision, Message, Priority, Refusal, Status
+from holdfast.bridge.model import IdleDecision, Message, Priority, Refusal, Status
 from holdfast.bridge.queries import incarnations, owner, queue, tasks
 from holdfast.bridge.queue_changes import cancel
 from holdfast.bridge.wording import beginning
@@ -136,7 +136,6 @@ def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | Non
         priority=priority,
         sender=order.sender.label,
         source=order.source,
-        ttl_ms=TTL_MS,
         reply_to=reply_to,
     )
 

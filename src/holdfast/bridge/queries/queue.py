@@ -13,6 +13,7 @@ from holdfast.bridge.model import (
     MAX_ATTEMPTS,
     MAX_PENDING,
     SAME_TEXT_MS,
+    TTL_MS,
     Message,
     Outcome,
     Priority,
@@ -57,12 +58,12 @@ def enqueue(
     target: str,
     text: str,
     *,
-    message_id: str | None,
-    priority: Priority,
     sender: str,
     source: str,
-    ttl_ms: int,
-    reply_to: str | None,
+    message_id: str | None = None,
+    priority: Priority = Priority.NORMAL,
+    ttl_ms: int = TTL_MS,
+    reply_to: str | None = None,
 ) -> str | Refusal:
     """Queue a message for a target; returns its id, or why it was refused."""
     tx.lock(f"bridge:{target}")

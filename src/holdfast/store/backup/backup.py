@@ -36,7 +36,7 @@ from holdfast.store.sqlite import (
     system_clock,
     to_store_error,
 )
-from holdfast.store.verify import DATABASE, ENGINE_CHECKS, Check, VerifyReport, check_engine, run_checks
+from holdfast.store.verify import DATABASE, Check, VerifyReport, check_engine, run_checks
 
 if TYPE_CHECKING:
     from holdfast.store.postgres_server import Connection, Server
@@ -80,43 +80,27 @@ NO_VERIFICATION = Verification()
 async def backup(
     store: Store,
     target: Path,
-    progress: Progress | None = None,
-    *,
-    replace: bool = False,
-    known: list[Migration] | None = None,
-    checks: Mapping[str, Check] | None = None,
-    acknowledged: Collection[str] = (),
-    accept: Callable[[VerifyReport], None] = lambda report: None,
-    note: Callable[[Path], None] = lambda finished: None,
-) -> BackupReport:
-    """Copy the whole store into one file while it is in use; `progress` is called from another thread.
-
-    The copy is verified with `checks` before it gets its final name; `accept` raises to reject it, and `note` is called
-    with the file.
-    """
-    watch = progress or no_progress
-    verification = Verification(
-        {**ENGINE_CHECKS, **checks} if checks else NO_VERIFICATION.checks, acknowledged, accept, note
-    )
-    if isinstance(store, SqliteStore):
-        return await asyncio.to_thread(backup_sqlite, store.path, target, watch, verification, replace=replace)
-    from holdfast.store.postgres import PostgresStore
-
-    if isinstance(store, PostgresStore):
-        work = partial(backup_postgres, store.server, target, watch, verification, replace=replace, known=known)
-        return await asyncio.to_thread(work)
-    raise StoreError(f"Backups are not implemented for the engine {store.engine}.")
-
-
-def backup_sqlite(
-    source: Path,
-    target: Path,
     progress: Progress = no_progress,
     verification: Verification = NO_VERIFICATION,
     *,
     replace: bool = False,
 ) -> BackupReport:
-    """Copy a SQLite database that may be in use."""
+    """Copy the whole store into one file while it is in use; `progress` is called from another thread.
+
+    The copy is verified before it gets its final name.
+    """
+    if isinstance(store, SqliteStore):
+        return await asyncio.to_thread(_backup_sqlite, store.path, target, progress, verification, replace)
+    from holdfast.store.postgres import PostgresStore
+
+    if isinstance(store, PostgresStore):
+        return await asyncio.to_thread(_backup_postgres, store.server, target, progress, verification, replace)
+    raise StoreError(f"Backups are not implemented for the engine {store.engine}.")
+
+
+def _backup_sqlite(
+    source: Path, target: Path, progress: Progress, verification: Verification, replace: bool
+) -> BackupReport:
     connection = connect(source, readonly=True)
     try:
         return _from_sqlite(connection, target, progress, verification, replace=replace)
@@ -126,16 +110,9 @@ def backup_sqlite(
         connection.close()
 
 
-def backup_postgres(
-    server: Server,
-    target: Path,
-    progress: Progress = no_progress,
-    verification: Verification = NO_VERIFICATION,
-    *,
-    replace: bool = False,
-    known: list[Migration] | None = None,
+def _backup_postgres(
+    server: Server, target: Path, progress: Progress, verification: Verification, replace: bool
 ) -> BackupReport:
-    """Copy one snapshot of a PostgreSQL store that may be in use."""
     import psycopg
 
     from holdfast.store.postgres_server import schema_of
@@ -143,12 +120,12 @@ def backup_postgres(
     with server.connect() as connection:
         schema = schema_of(connection, server)
         try:
-            return _from_postgres(connection, schema, target, known, progress, verification, replace=replace)
+            return _from_postgres(connection, schema, target, None, progress, verification, replace=replace)
         except psycopg.Error as error:
             raise server.refused(error) from error
 
 
-def backup_before_migration(home: Path, clock: Clock = system_clock) -> Callable[[apsw.Connection, Migration], None]:
+def backup_before_migration(home: Path, clock: Clock) -> Callable[[apsw.Connection, Migration], None]:
     """Return the `before_migration` callback for SqliteStore.open, which takes a backup."""
 
     def take(connection: apsw.Connection, step: Migration) -> None:
@@ -160,7 +137,7 @@ def backup_before_migration(home: Path, clock: Clock = system_clock) -> Callable
 
 
 def postgres_backup_before_migration(
-    home: Path, clock: Clock = system_clock, known: list[Migration] | None = None
+    home: Path, clock: Clock, known: list[Migration] | None
 ) -> Callable[[Connection, Migration], None]:
     """Return the `before_migration` callback for PostgresStore.open, which takes a backup."""
 
@@ -193,7 +170,7 @@ def _from_sqlite(
     source: apsw.Connection,
     target: Path,
     progress: Progress,
-    verification: Verification = NO_VERIFICATION,
+    verification: Verification,
     *,
     replace: bool = False,
 ) -> BackupReport:
@@ -214,7 +191,7 @@ def _from_postgres(
     target: Path,
     known: list[Migration] | None,
     progress: Progress,
-    verification: Verification = NO_VERIFICATION,
+    verification: Verification,
     *,
     replace: bool = False,
 ) -> BackupReport:

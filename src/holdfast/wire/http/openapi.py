@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
 
 from holdfast.connections.keys import Scope
@@ -30,7 +30,7 @@ class Document(ResponseModel):
     paths: dict[str, Any]
 
 
-_Schemas = dict[type[BaseModel], dict[str, Any]]
+_Schemas = dict[type[Any], dict[str, Any]]
 
 
 def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
@@ -84,19 +84,21 @@ def _schemas(routes: Sequence[RestRoute]) -> tuple[_Schemas, dict[str, Any]]:
     """Return a schema (or a reference to one) for every model, and the definitions referred to."""
     requests = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
     responses = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
-    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+    wanted: list[tuple[type[Any], JsonSchemaMode]] = [
         *((model, "validation") for model in sorted(requests, key=lambda model: model.__name__)),
         *((model, "serialization") for model in sorted(responses, key=lambda model: model.__name__)),
     ]
-    found, whole = models_json_schema(
-        wanted, ref_template="#/components/schemas/{model}", schema_generator=_WithoutNulls
+    found, whole = TypeAdapter.json_schemas(
+        [(model.__name__, mode, TypeAdapter(model)) for model, mode in wanted],
+        ref_template="#/components/schemas/{model}",
+        schema_generator=_WithoutNulls,
     )
     definitions = whole["$defs"]
     parameters = {model.__name__ for route in routes for model in (route.path_params, route.query)}
     shown = {name: schema for name, schema in definitions.items() if name not in parameters}
-    by_model: dict[type[BaseModel], dict[str, Any]] = {
-        cast("type[BaseModel]", model): definitions[model.__name__] if model.__name__ in parameters else schema
-        for (model, _), schema in found.items()
+    by_model: _Schemas = {
+        model: definitions[model.__name__] if model.__name__ in parameters else found[model.__name__, mode]
+        for model, mode in wanted
     }
     return by_model, shown
 

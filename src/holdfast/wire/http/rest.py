@@ -6,11 +6,12 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from itertools import groupby
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -97,7 +98,8 @@ class RestRequest:
 class Reply:
     """An answer; without a body only the status and the headers are sent."""
 
-    body: ResponseModel | dict[str, Any] | None
+    body: object | None
+    """A model, a dataclass or JSON as it is."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,7 +109,8 @@ class Answer:
     """One of the answers that a route may give, for its documentation."""
 
     description: str
-    body: type[ResponseModel] | None = None
+    body: type[Any] | None = None
+    """A model or a dataclass."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Its headers, each with a description."""
 
@@ -177,11 +180,21 @@ class _Operations:
             return _refused(error)
         if reply.body is None:
             return Response(status_code=reply.status, headers=dict(reply.headers))
-        body = reply.body if isinstance(reply.body, dict) else reply.body.model_dump(mode="json", exclude_none=True)
+        body = reply.body if isinstance(reply.body, dict) else _json(reply.body)
         key: Key | None = request.scope.get("holdfast.key")
         if not route.hands_out_token and (key is None or key.name != OWNERS_KEY):
             body = await mask_for_async(body, None)
         return JSONResponse(body, status_code=reply.status, headers=dict(reply.headers))
+
+
+def _json(body: object) -> Any:
+    shape: Any = type(body)
+    return _adapter(shape).dump_python(body, mode="json", exclude_none=True)
+
+
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
 
 
 def away() -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -50,8 +49,6 @@ LISTED_AT_ONCE = 50
 """Resources per page, across families; most clients read only one page."""
 FOR_TEAMS = ("bridge", "teams")
 """The toolsets whose tools all respect the teams of a limited key."""
-
-logger = logging.getLogger(__name__)
 
 
 class Wire:

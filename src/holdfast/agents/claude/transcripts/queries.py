@@ -39,27 +39,6 @@ def sessions(tx: Tx, project_key: str) -> list[Row]:
     )
 
 
-def subagents(tx: Tx, key: Mapping[str, Any]) -> list[str]:
-    """Return the subpaths of a session but its own."""
-    rows = tx.all(
-        "SELECT DISTINCT subpath FROM transcript_lines"
-        " WHERE project_key = :project_key AND session_id = :session_id AND subpath <> :main ORDER BY subpath",
-        project_key=key["project_key"],
-        session_id=key["session_id"],
-        main=MAIN,
-    )
-    return [row["subpath"] for row in rows]
-
-
-def delete(tx: Tx, key: Mapping[str, Any]) -> None:
-    """Delete a session with its subagents, or the one subpath that is named."""
-    which = "" if key.get("subpath") is None else " AND subpath = :subpath"
-    tx.run(
-        f"DELETE FROM transcript_lines WHERE project_key = :project_key AND session_id = :session_id{which}",  # noqa: S608
-        **_columns(key),
-    )
-
-
 def is_known(tx: Tx, session_id: str) -> bool:
     """Return whether there is a line of this session, under any project."""
     return tx.one("SELECT 1 AS n FROM transcript_lines WHERE session_id = :id LIMIT 1", id=session_id) is not None

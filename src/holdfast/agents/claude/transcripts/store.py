@@ -41,14 +41,6 @@ class TranscriptStore:
         """Return the sessions of a project with the time of their last line."""
         return await self._store.read(lambda tx: queries.sessions(tx, project_key))
 
-    async def list_subkeys(self, key: Mapping[str, Any]) -> list[str]:
-        """Return the subpaths of a session: its subagents."""
-        return await self._store.read(lambda tx: queries.subagents(tx, key))
-
-    async def delete(self, key: Mapping[str, Any]) -> None:
-        """Delete a session with its subagents, or the one subpath that is named."""
-        await self._store.write(lambda tx: queries.delete(tx, key))
-
     async def known(self, session_id: str) -> bool:
         """Return whether there is a line of this session, under any project."""
         return await self._store.read(lambda tx: queries.is_known(tx, session_id))
