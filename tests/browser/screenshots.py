@@ -70,10 +70,10 @@ def take(folder: Path, widths: Sequence[int], *, empty: bool = False, tallest: i
                     page.set_viewport_size({"width": width, "height": 900})
                     page.goto(holdfast.address() + path)
                     height = page.evaluate("document.documentElement.scrollHeight")
-                    clip = {"x": 0, "y": 0, "width": width, "height": min(height, tallest or height)}
+                    height = min(height, tallest or height)
                     at = f"-{width}" if len(widths) > 1 else ""
                     file = folder / f"{name_of(pattern)}-{theme}{at}.png"
-                    page.screenshot(path=file, clip=clip, full_page=True)
+                    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": height}, full_page=True)
                     taken.append(_smaller(file))
         browser.close()
     return taken
