@@ -96,6 +96,11 @@ class FiguresPage:
     totals: tuple[tuple[str, str], ...]
     figures: tuple[Figure, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show at all."""
+        return all(one.empty for one in self.figures)
+
     def find(self, key: str) -> Figure | None:
         """Return the figure with this name."""
         return next((one for one in self.figures if one.key == key), None)
@@ -255,7 +260,7 @@ def _recall(recovered: Recovered) -> Figure:
         "recall",
         "Recall",
         f"Of {counted(known, 'thing')} that agents knew at the latest {counted(recovered.compared, 'break')},"
-        f" {told:,} stood in what they were told word for word.",
+        f" {told:,} were in what they were told.",
         None,
         ("Known", "In all", "Told", "Share"),
         tuple((KNOWN[one.kind], one.known, one.told, Percent(one.told / one.known)) for one in recovered.recalled),
