@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.contract.conftest import Place
-from tests.contract.dashboard_world import Dashboard
+from tests.contract.dashboard_world import Dashboard, dashboard
 from tests.contract.teams_pages_world import add_asks, post, teams_dashboard, words
 from tests.contract.teams_world import until
 from tests.transcripts import BEGAN, Transcript
@@ -306,6 +306,13 @@ async def test_figures_count_what_happened_in_their_period(place: Place) -> None
         assert "10 to 60 min,3" in lived.splitlines()
         assert (await browser.get("/figures/nonsense.csv")).status_code == 404
         assert (await browser.get("/figures?period=year")).status_code == 422
+
+
+async def test_figures_of_an_unused_store_say_what_to_do(place: Place) -> None:
+    async with dashboard(place) as world, world.signed_in() as browser:
+        page = (await browser.get("/figures")).text
+        assert "Nothing to count in the last week" in page and "holdfast setup claude" in page
+        assert "<svg" not in page and (await browser.get("/figures/recall.csv")).text == "Known,In all,Told,Share\n"
 
 
 async def test_a_conversation_that_is_not_there_is_not_found(place: Place) -> None:
