@@ -256,6 +256,11 @@ async def test_a_run_shows_its_phases_and_what_blocks_it(scene: Scene) -> None:
         assert "Tidy up." in page and "WORKING : later" in page
         (held,) = await protocols.held()
         assert "here, and blocked" in page and "This gate blocks." in page and str(held.run.held_by) in page
+        of_run = f"{project_url(root.key or root.uri)}/runs/{held.run.row_id}"
+        assert f'href="{of_run}"' in (await browser.get(project_url(root.key or root.uri))).text
+        page = await text_of(browser, of_run)
+        assert "Tidy up." in page and "This gate blocks." in page and held.run.id in page and "governed" in page
+        assert (await browser.get(f"{of_run}0")).status_code == 404
 
 
 async def test_every_region_can_be_fetched_by_itself(scene: Scene) -> None:
