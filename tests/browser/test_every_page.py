@@ -76,8 +76,8 @@ def unreachable(page: Page) -> list[str]:
 def story() -> Iterator[Story]:
     """The story, told once for the tests of this file, and a run of a protocol."""
     with told() as story:
-        with Agent(story.holdfast, story.project("docs-site"), session="governed") as agent:
-            agent.call("session_start", objective="Tidy the guide")
+        with Agent(story.holdfast, story.project("storefront"), session="governed") as agent:
+            agent.call("session_start", objective="Charge once, whatever the bank answers")
         yield story
 
 
