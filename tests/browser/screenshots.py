@@ -1,13 +1,17 @@
 """Pictures of every page in both themes, with the story as their data: `make screenshots`.
 
-python -m tests.browser.screenshots              into docs/pictures/dashboard, 1440 pixels wide
-python -m tests.browser.screenshots FOLDER 390   elsewhere, at another width
+python -m tests.browser.screenshots                         into docs/pictures/dashboard, 1440 pixels wide
+python -m tests.browser.screenshots FOLDER 1440 1024 390    elsewhere, whole pages at these widths
+python -m tests.browser.screenshots --empty FOLDER 390      of a store that nobody has used
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -16,10 +20,11 @@ from tests.browser.chromium import FLAGS, MISSING, find
 from tests.browser.conftest import sign_in_link
 from tests.browser.story import told
 from tests.browser.test_every_page import find_pages
+from tests.installation import Installation
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures" / "dashboard"
 TALLEST = 1_400
-"""Pixels of a page that are shown."""
+"""Pixels of a page that are shown in the documentation."""
 MOST_BYTES = 1_500_000
 """Of all pictures of the documentation together."""
 
@@ -29,28 +34,47 @@ def name_of(pattern: str) -> str:
     return re.sub(r"[^a-z]+", "-", pattern.lower()).strip("-") or "now"
 
 
-def take(folder: Path, width: int) -> list[Path]:
-    """Tell the story, and take a picture of each page in each theme."""
+@contextmanager
+def _unused() -> Iterator[Installation]:
+    """A daemon whose store is empty."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-empty-", dir="/tmp") as folder:
+        holdfast = Installation(Path(folder) / "holdfast")
+        holdfast.serve()
+        try:
+            yield holdfast
+        finally:
+            holdfast.close()
+
+
+@contextmanager
+def _storied() -> Iterator[Installation]:
+    with told() as story:
+        yield story.holdfast
+
+
+def take(folder: Path, widths: Sequence[int], *, empty: bool = False, tallest: int | None = None) -> list[Path]:
+    """Tell the story, and take a picture of each page in each theme at each width."""
     program = find()
     if program is None:
         sys.exit(MISSING)
     folder.mkdir(parents=True, exist_ok=True)
     taken = []
-    with told() as story, sync_playwright() as playwright:
+    with _unused() if empty else _storied() as holdfast, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         for theme in ("light", "dark"):
-            context = browser.new_context(
-                color_scheme=theme, viewport={"width": width, "height": 900}, reduced_motion="reduce"
-            )
-            page = context.new_page()
-            page.goto(sign_in_link(story.holdfast))
-            page.wait_for_url(f"{story.holdfast.address()}/")
-            for pattern, path in sorted(find_pages(page, story.holdfast.address()).items()):
-                page.goto(story.holdfast.address() + path)
-                height = min(TALLEST, page.evaluate("document.documentElement.scrollHeight"))
-                file = folder / f"{name_of(pattern)}-{theme}.png"
-                page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": height}, full_page=True)
-                taken.append(_smaller(file))
+            page = browser.new_context(color_scheme=theme, reduced_motion="reduce").new_page()
+            page.goto(sign_in_link(holdfast))
+            page.wait_for_url(f"{holdfast.address()}/")
+            for pattern, path in sorted(find_pages(page, holdfast.address()).items()):
+                for width in widths:
+                    page.set_viewport_size({"width": width, "height": 900})
+                    page.goto(holdfast.address() + path)
+                    height = page.evaluate("document.documentElement.scrollHeight")
+                    height = min(height, tallest or height)
+                    at = f"-{width}" if len(widths) > 1 else ""
+                    file = folder / f"{name_of(pattern)}-{theme}{at}.png"
+                    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": height}, full_page=True)
+                    taken.append(_smaller(file))
         browser.close()
     return taken
 
@@ -65,8 +89,10 @@ def _smaller(file: Path) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Take them; 1 if those of the documentation are too large."""
-    folder = Path(arguments[0]) if arguments else FOLDER
-    taken = take(folder, int(arguments[1]) if len(arguments) > 1 else 1_440)
+    empty = arguments[:1] == ["--empty"]
+    folder, *widths = arguments[1:] if empty else arguments or [str(FOLDER)]
+    wanted = [int(width) for width in widths] or [1_440]
+    taken = take(Path(folder), wanted, empty=empty, tallest=None if arguments else TALLEST)
     size = sum(file.stat().st_size for file in taken)
     sys.stdout.write(f"{len(taken)} pictures in {folder}, {size:,} bytes\n")
     return int(not arguments and size > MOST_BYTES)

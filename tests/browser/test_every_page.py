@@ -14,6 +14,7 @@ from tests.browser.hostile import TEXTS, told_with_hostile_texts
 from tests.browser.story import Story, told
 from tests.dashboard_pages import matches, patterns
 from tests.installation import Installation
+from tests.process.agent import Agent
 
 MOST_BYTES = 150_000
 ENOUGH = 150
@@ -73,8 +74,10 @@ def unreachable(page: Page) -> list[str]:
 
 @pytest.fixture(scope="module")
 def story() -> Iterator[Story]:
-    """The story, told once for the tests of this file."""
+    """The story, told once for the tests of this file, and a run of a protocol."""
     with told() as story:
+        with Agent(story.holdfast, story.project("storefront"), session="governed") as agent:
+            agent.call("session_start", objective="Charge once, whatever the bank answers")
         yield story
 
 

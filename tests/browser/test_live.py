@@ -64,3 +64,41 @@ def test_a_card_appears_and_its_button_works_without_a_reload_and_over_a_killed_
         expect(heading).to_have_text("Nothing waits for you")
         assert page.title() == "Now · Holdfast"
     assert json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]["pending"] == 1
+
+
+NOTICED = """
+window.away = false;
+window.noticed = [];
+Object.defineProperty(Document.prototype, "hidden", { get: () => window.away });
+window.Notification = class extends Notification {
+  constructor(title, options) { super(title, options); window.noticed.push(options.body); }
+};
+"""
+"""Notifications are the browser's own and are also written down; a headless tab is never hidden by another."""
+
+
+def test_who_wants_it_is_notified_and_the_tab_carries_the_number_that_waits(
+    holdfast: Installation, opens: Opens, tmp_path: Path
+) -> None:
+    page = opens(holdfast, permissions=["notifications"])
+    page.add_init_script(NOTICED)
+    page.reload()
+    icon = page.locator("link[rel=icon]")
+    expect(page).to_have_title("Now · Holdfast")
+    page.get_by_role("button", name="Notify me when something waits").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Do not notify me")).to_be_focused()
+    with no_reload(page):
+        page.evaluate("window.away = true")
+        make_dead_letter(holdfast, tmp_path / "homelab", "Renew the certificates.")
+        expect(page).to_have_title("(1) Now · Holdfast")
+        expect(icon).to_have_attribute("href", "/icon/1.svg")
+        assert ">1</text>" in page.request.get(f"{holdfast.address()}/icon/1.svg").text()
+        assert page.evaluate("window.noticed") == ["1 thing waits for you."]
+        page.evaluate("window.away = false")
+        page.get_by_role("button", name="Send again").focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_title("Now · Holdfast")
+        expect(icon).to_have_attribute("href", "/icon/0.svg")
+    queue = json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]
+    assert queue["pending"] == 1, queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,3 +147,28 @@ def test_nobody_is_kept_from_using_it(world: World, opens: Opens, axe: str, them
         assert serious(page, axe) == [], path
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{path} is wider than the window"
+
+
+def test_a_long_session_is_jumped_through_by_its_map_and_by_number(world: World, opens: Opens, tmp_path: Path) -> None:
+    with Agent(world.holdfast, tmp_path, session="long") as agent:
+        for number in range(1, 161):
+            text = f"Row {number} of the ledger"
+            agent.call("thought", thought=text, nextThoughtNeeded=True, thoughtNumber=number, totalThoughts=160)
+    told = json.loads(world.holdfast.run("sessions", "list", "--all", "--json").stdout)
+    long = next(one["id"] for one in told if one["title"].startswith("Row 1"))
+    page = opens(world.holdfast, f"/sessions/{long}")
+    heading, here = page.locator("#thought h2"), page.locator(".minimap-here")
+    expect(here).to_have_attribute("x", re.compile("^99"))
+    with no_reload(page):
+        place = page.locator(".minimap").bounding_box()
+        assert place is not None
+        page.mouse.click(place["x"] + place["width"] * 0.106, place["y"] + 20)
+        expect(heading).to_have_text("Thought 17")
+        expect(here).to_have_attribute("x", "10.0%")
+        page.keyboard.press("j")
+        expect(heading).to_have_text("Thought 18")
+    page.get_by_label("Go to").focus()
+    page.keyboard.type("120")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_text("Thought 120")
+    expect(page.locator("#thought .text")).to_have_text("Row 120 of the ledger")

@@ -74,4 +74,4 @@ def test_every_chart_has_its_table_and_its_file(story: Story, opens: Opens) -> N
         expect(figure.get_by_role("table")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV of Messages").click()
-    assert download.value.path().read_text().startswith("Begins,Asked,Answered,Failed\n")
+    assert download.value.path().read_text().startswith("Begins,Sent,Done,Waiting,Failed,Not delivered,Cancelled\n")

@@ -208,7 +208,7 @@ async def test_a_kill_that_is_resumed_is_a_picture_from_the_project_and_from_its
         assert re.search("asked Go on. .*changed till.py .*said Done.", page[page.index("How it went on") :])
         drawing = (await browser.get(url)).text
         assert "wire-used" in drawing and drawing.count('class="wire wire-lost"') == 2, "once in each drawing: the call"
-        assert "No briefing was given in this period" in await text_of(browser, "/figures?over=day")
+        assert "No break in this time has both what was known and what was told" in await text_of(browser, "/figures?over=day")
 
 
 async def test_a_session_that_is_open_twice_or_was_copied_was_not_killed(scene: Scene) -> None:
@@ -352,6 +352,11 @@ async def test_a_run_shows_its_phases_and_what_blocks_it(scene: Scene) -> None:
         assert "Tidy up." in page and "WORKING : later" in page
         (held,) = await protocols.held()
         assert "here, and blocked" in page and "This gate blocks." in page and str(held.run.held_by) in page
+        of_run = f"{project_url(root.key or root.uri)}/runs/{held.run.row_id}"
+        assert f'href="{of_run}"' in (await browser.get(project_url(root.key or root.uri))).text
+        page = await text_of(browser, of_run)
+        assert "Tidy up." in page and "This gate blocks." in page and held.run.id in page and "governed" in page
+        assert (await browser.get(f"{of_run}0")).status_code == 404
 
 
 async def test_every_region_can_be_fetched_by_itself(scene: Scene) -> None:

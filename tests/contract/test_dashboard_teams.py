@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.contract.conftest import Place
-from tests.contract.dashboard_world import Dashboard
+from tests.contract.dashboard_world import Dashboard, dashboard
 from tests.contract.teams_pages_world import add_asks, post, teams_dashboard, words
 from tests.contract.teams_world import until
 from tests.transcripts import BEGAN, Transcript
@@ -276,19 +276,43 @@ async def test_figures_count_what_happened_in_their_period(place: Place) -> None
                 content='{"session_id": "s0"}',
                 at=now + 60_000,
             )
+            for number, (age, status) in enumerate(((0, "done"), (HOUR, "dead"), (2 * DAY, "pending"))):
+                tx.run(
+                    "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, status,"
+                    " attempts, created_at, expires_at) VALUES (:id, 'bank', :seq, 'x', 'x', 'me', 'cli', 0, :status,"
+                    " 0, :at, :at)",
+                    id=f"m{number}",
+                    seq=number,
+                    status=status,
+                    at=now - age,
+                )
 
         await made.world.store.write(write)
         for period, asks, recoveries in (("day", 2, 2), ("week", 3, 2), ("quarter", 4, 3)):
             page = words((await browser.get(f"/figures?period={period}")).text)
             assert f"{asks} asks, {asks} answered, 0 failed." in page, period
             assert f"{recoveries} times an agent got back" in page
-            table = (await browser.get(f"/figures/messages.csv?period={period}")).text
+            table = (await browser.get(f"/figures/asks.csv?period={period}")).text
             assert sum(int(row["Asked"]) for row in csv.DictReader(io.StringIO(table))) == asks
-        assert "After 1 of 1 the agent went on working." in page and "2 after work was cut off" in page
+        assert "3 sent to agents: 1 done, 1 waiting, 1 not delivered." in page
+        table = (await browser.get("/figures/messages.csv?period=day")).text
+        sent = [(int(row["Sent"]), int(row["Not delivered"])) for row in csv.DictReader(io.StringIO(table))]
+        assert [sum(column) for column in zip(*sent, strict=True)] == [2, 1]
+        assert (
+            "After 1 of the 1 whose transcript is known it went on working." in page
+            and "2 after work was cut off" in page
+        )
         lived = (await browser.get("/figures/sessions.csv?period=quarter")).text
         assert "10 to 60 min,3" in lived.splitlines()
         assert (await browser.get("/figures/nonsense.csv")).status_code == 404
         assert (await browser.get("/figures?period=year")).status_code == 422
+
+
+async def test_figures_of_an_unused_store_say_what_to_do(place: Place) -> None:
+    async with dashboard(place) as world, world.signed_in() as browser:
+        page = (await browser.get("/figures")).text
+        assert "Nothing to count in the last week" in page and "holdfast setup claude" in page
+        assert "<svg" not in page and (await browser.get("/figures/recall.csv")).text == "Known,In all,Told,Share\n"
 
 
 async def test_a_conversation_that_is_not_there_is_not_found(place: Place) -> None:

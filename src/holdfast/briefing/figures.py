@@ -1,14 +1,19 @@
-"""Figures of briefings: what agents recovered, whether they continued it, and how long their sessions lived."""
+"""Figures of briefings: how much of what was known agents got back, and how long their sessions lived."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from holdfast.briefing.knowledge import KnownCount
+from holdfast.briefing.queries import breaks
 from holdfast.briefing.queries import figures as queries
+from holdfast.briefing.queries.breaks import Break
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
+
+MOST_BREAKS = 100
+"""Breaks whose content is looked at, the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +24,14 @@ class Recovered:
     """How often, for each interval that had one."""
     after: tuple[tuple[str, int], ...]
     """How often after what, the most often first."""
-    kinds: tuple[tuple[str, int], ...]
-    """How often each kind of thing was in a briefing, the most frequent first."""
     times: int
     known: int
     """For how many it is known what their session did afterwards."""
     taken_up: int
     """In how many the session did something afterwards."""
+    recalled: tuple[KnownCount, ...]
+    compared: int
+    """Breaks of which both what was known and what was told is kept."""
 
 
 class BriefingFigures:
@@ -37,25 +43,35 @@ class BriefingFigures:
     async def recovered(self, begin: int, step_ms: int) -> Recovered:
         """Return what agents got back since a time."""
 
-        def read(tx: Tx) -> tuple[list[queries.RecoveredThings], tuple[int, int]]:
-            return queries.told(tx, begin, step_ms), queries.taken_up(tx, begin)
+        def read(tx: Tx) -> tuple[list[queries.RecoveredThings], tuple[int, int], list[Break]]:
+            kept = breaks.kept_since(tx, begin, MOST_BREAKS)
+            return queries.told(tx, begin, step_ms), queries.taken_up(tx, begin), kept
 
-        told, (known, taken_up) = await self._store.read(read)
-        steps, after, kinds = Counter[int](), Counter[str](), Counter[str]()
+        told, (known, taken_up), kept = await self._store.read(read)
+        steps, after = Counter[int](), Counter[str]()
         for one in told:
             steps[one.step] += one.times
             after[one.occasion] += one.times
-            for kind in set(json.loads(one.what)):
-                kinds[str(kind)] += one.times
         return Recovered(
             tuple(sorted(steps.items())),
             tuple(after.most_common()),
-            tuple(kinds.most_common()),
             sum(steps.values()),
             known,
             taken_up,
+            recalled(kept),
+            len(kept),
         )
 
     async def lifetimes(self, since: int, bounds: Sequence[int]) -> list[int]:
         """Return how many sessions seen since a time lived how long: up to each bound, and longer."""
         return await self._store.read(lambda tx: queries.lifetimes(tx, since, bounds))
+
+
+def recalled(kept: Iterable[Break]) -> tuple[KnownCount, ...]:
+    """Return how many things of each kind were known at these breaks, and how many of them were told."""
+    had, told = Counter[str](), Counter[str]()
+    for one in kept:
+        for count in one.knew.counts if one.knew is not None else ():
+            had[count.kind] += count.had
+            told[count.kind] += count.told
+    return tuple(KnownCount(kind, times, told[kind]) for kind, times in had.items())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from holdfast.dashboard.activity import TOLD
+from holdfast.bridge.model import Status
+from holdfast.briefing.figures import Recovered
 from holdfast.dashboard.amounts import MICRO, dollars, money, tokens
 from holdfast.dashboard.charts import Chart, draw
 from holdfast.dashboard.rooms import Rooms
@@ -25,6 +26,14 @@ BOUNDS = (60_000, 10 * 60_000, HOUR_MS, 4 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 LIVED = ("under 1 min", "1 to 10 min", "10 to 60 min", "1 to 4 h", "4 to 24 h", "1 to 7 days", "over 7 days")
 SHORT = ("1 min", "10 min", "1 h", "4 h", "1 day", "7 days", "more")
 MOST_PAIRS = 10
+KNOWN = {
+    "request": "requests",
+    "changed": "files changed",
+    "read": "files only read",
+    "error": "errors",
+    "step": "steps to do",
+    "answer": "the user's answers",
+}
 AFTER = {"crash": "work was cut off", "compact": "a compaction", "startup": "a start", "resume": "a resumption"}
 
 
@@ -32,7 +41,11 @@ class Dollars(float):
     """An amount of money, formatted in a table and a plain number in a file. None is unknown, and empty in a file."""
 
 
-Cell = str | int | Dollars | None
+class Percent(float):
+    """A share; a table shows it as a percentage."""
+
+
+Cell = str | int | Dollars | Percent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class Figure:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.head)
-        writer.writerows([f"{cell:.6f}" if isinstance(cell, Dollars) else cell for cell in row] for row in self.rows)
+        writer.writerows([f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row] for row in self.rows)
         return text.getvalue().encode("utf-8", "backslashreplace")
 
     @property
@@ -90,6 +103,11 @@ class FiguresPage:
     totals: tuple[tuple[str, str], ...]
     figures: tuple[Figure, ...]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show at all."""
+        return all(one.empty for one in self.figures)
+
     def find(self, key: str) -> Figure | None:
         """Return the figure with this name."""
         return next((one for one in self.figures if one.key == key), None)
@@ -118,12 +136,13 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
     now = await rooms.store.read(lambda tx: tx.now())
     period = period_until(now, name)
     overview, briefings = rooms.teams.overview, rooms.briefings.figures
-    found, pairs, talks, sessions, recovered = await asyncio.gather(
+    found, pairs, talks, sessions, recovered, sent = await asyncio.gather(
         overview.steps(period.begin, period.step_ms),
         overview.pairs(period.begin, MOST_PAIRS),
         overview.lifetimes(period.begin, BOUNDS),
         briefings.lifetimes(period.begin, BOUNDS),
         briefings.recovered(period.begin, period.step_ms),
+        rooms.queue.sent_by_step(period.begin, period.step_ms),
     )
     by_step = {one.step: one for one in found}
     nothing = StepFigures(0, 0, 0, 0, 0, 0, 0, 0)
@@ -133,10 +152,11 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
     asked, cost = sum(one.asks for one in steps), sum(one.cost_microusd for one in steps)
     unpriced = sum(one.unpriced for one in steps)
     read, wrote = sum(one.input_tokens for one in steps), sum(one.output_tokens for one in steps)
+    messages = _messages(period, sent)
     figures = (
         Figure(
-            "messages",
-            "Messages",
+            "asks",
+            "Asks",
             f"{counted(asked, 'ask')}, {sum(one.answered for one in steps):,} answered,"
             f" {sum(one.failed for one in steps):,} failed.",
             draw("Asks over time", period.labels, [one.asks for one in steps], _whole),
@@ -144,6 +164,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             tuple((at, one.asks, one.answered, one.failed) for at, one in zip(period.times, steps, strict=True)),
             None if asked else "Nobody asked a team in this time.",
         ),
+        messages,
         Figure(
             "tokens",
             "Tokens",
@@ -170,7 +191,8 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
         Figure(
             "recoveries",
             "Recoveries",
-            f"{counted(recovered.times, 'time')} an agent got back what it had lost" + _after(recovered.after) + ".",
+            f"{counted(recovered.times, 'time')} an agent got back what it had lost{_after(recovered.after)}."
+            f"{_taken_up(recovered)}",
             draw("Recoveries over time", period.labels, got_back, _whole),
             ("Begins", "Recoveries"),
             tuple(zip(period.times, got_back, strict=True)),
@@ -179,18 +201,11 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
         _lived("sessions", "How long agents' sessions lived", "session", sessions),
         _lived("conversations", "How long teams' conversations lived", "conversation", talks),
         _pairs(pairs),
-        Figure(
-            "recalled",
-            "What was told",
-            _taken_up(recovered.known, recovered.taken_up),
-            None,
-            ("Told", "Times"),
-            tuple((kind, times) for kind, times in _told(recovered.kinds)),
-            None if recovered.times else "No briefing was given in this period.",
-        ),
+        _recall(recovered),
     )
     totals = (
         ("Asks", f"{asked:,}"),
+        ("Messages", f"{sum(sum(one.values()) for one in sent.values()):,}"),
         ("Tokens", tokens(read + wrote)),
         ("Cost", money(cost, unpriced)),
         ("Agents' sessions", f"{sum(sessions):,}"),
@@ -240,19 +255,52 @@ def _after(after: Sequence[tuple[str, int]]) -> str:
     return f": {named}" if named else ""
 
 
-def _taken_up(known: int, taken_up: int) -> str:
-    if not known:
-        return "Whether the agent continued is not known: there is no transcript."
-    return f"After {taken_up:,} of {known:,} the agent went on working."
+def _taken_up(recovered: Recovered) -> str:
+    if not recovered.known:
+        return ""
+    return f" After {recovered.taken_up:,} of the {recovered.known:,} whose transcript is known it went on working."
 
 
-def _told(kinds: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Merge rows with the same name."""
-    words: dict[str, int] = {}
-    for kind, times in kinds:
-        word = TOLD.get(kind, kind)
-        words[word] = max(words.get(word, 0), times)
-    return sorted(words.items(), key=lambda one: (-one[1], one[0]))
+def _recall(recovered: Recovered) -> Figure:
+    known, told = (sum(one.had for one in recovered.recalled), sum(one.told for one in recovered.recalled))
+    return Figure(
+        "recall",
+        "Recall",
+        f"Of {counted(known, 'thing')} that agents knew at the latest {counted(recovered.compared, 'break')},"
+        f" {told:,} were in what they were told.",
+        None,
+        ("Known", "In all", "Told", "Share"),
+        tuple((KNOWN[one.kind], one.had, one.told, Percent(one.told / one.had)) for one in recovered.recalled),
+        None if known else "No break in this time has both what was known and what was told.",
+    )
+
+
+def _messages(period: Period, sent: Mapping[int, Mapping[Status, int]]) -> Figure:
+    rows = [_outcomes(sent.get(place, {})) for place in range(len(period.labels))]
+    total = [sum(column) for column in zip(*rows, strict=True)]
+    names = ("done", "waiting", "failed", "not delivered", "cancelled")
+    became = ", ".join(f"{count:,} {name}" for name, count in zip(names, total[1:], strict=True) if count)
+    return Figure(
+        "messages",
+        "Messages",
+        f"{total[0]:,} sent to agents: {became}.",
+        draw("Messages over time", period.labels, [row[0] for row in rows], _whole),
+        ("Begins", "Sent", *(name.capitalize() for name in names)),
+        tuple((at, *row) for at, row in zip(period.times, rows, strict=True)),
+        None if total[0] else "No message was sent to an agent in this time.",
+    )
+
+
+def _outcomes(times: Mapping[Status, int]) -> tuple[int, ...]:
+    """Return how many were sent, are done, wait, failed, were not delivered and were cancelled."""
+    groups = (
+        (Status.DONE,),
+        (Status.PENDING, Status.LEASED, Status.HELD),
+        (Status.FAILED,),
+        (Status.DEAD, Status.EXPIRED),
+        (Status.CANCELLED,),
+    )
+    return sum(times.values()), *(sum(times.get(one, 0) for one in group) for group in groups)
 
 
 def _cost(one: StepFigures | PairActivity) -> Dollars | None:
@@ -266,4 +314,6 @@ def _whole(value: float) -> str:
 def _shown(cell: Cell) -> str:
     if cell is None or isinstance(cell, str):
         return "unknown" if cell is None else cell
+    if isinstance(cell, Percent):
+        return f"{cell:.0%}"
     return dollars(cell) if isinstance(cell, Dollars) else f"{cell:,}"

@@ -92,6 +92,17 @@ def whole(tx: Tx, row_id: int) -> Break | None:
     return None if row is None else _break(row)
 
 
+def kept_since(tx: Tx, since: int, limit: int) -> list[Break]:
+    """Return the latest breaks since a time whose content is kept, without those that were resumed."""
+    rows = tx.all(
+        f"SELECT {COLUMNS}, content FROM recoveries WHERE at >= :since AND content IS NOT NULL"
+        " AND occasion <> 'resume' ORDER BY at DESC LIMIT :limit",
+        since=since,
+        limit=limit,
+    )
+    return [_break(row) for row in rows]
+
+
 def _break(row: Row) -> Break:
     content = row.pop("content", None)
     stored = {} if content is None else json.loads(content)

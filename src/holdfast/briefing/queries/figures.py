@@ -13,25 +13,23 @@ from holdfast.store import Tx
 
 @dataclass(frozen=True, slots=True)
 class RecoveredThings:
-    """How often the same kinds were told on the same occasion, in one interval."""
+    """How often something was told on the same occasion, in one interval."""
 
     step: int
     occasion: str
-    what: str
-    """The kinds of things that were told, as JSON."""
     times: int
 
 
 def told(tx: Tx, begin: int, step_ms: int) -> list[RecoveredThings]:
     """Return what agents got back since a time."""
     rows = tx.all(
-        "SELECT (at - :begin) / :step AS step, occasion, what, count(*) AS times FROM recoveries"
-        " WHERE at >= :since AND occasion <> 'resume' GROUP BY 1, occasion, what",
+        "SELECT (at - :begin) / :step AS step, occasion, count(*) AS times FROM recoveries"
+        " WHERE at >= :since AND occasion <> 'resume' GROUP BY 1, occasion",
         begin=begin,
         step=step_ms,
         since=begin,
     )
-    return [RecoveredThings(int(row["step"]), row["occasion"], row["what"], int(row["times"])) for row in rows]
+    return [RecoveredThings(int(row["step"]), row["occasion"], int(row["times"])) for row in rows]
 
 
 def taken_up(tx: Tx, since: int) -> tuple[int, int]:

@@ -10,10 +10,14 @@ from typing import Any
 from holdfast.dashboard.amounts import lasting, money, tokens
 from holdfast.dashboard.page import Action, Done, Download, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.pages.teams import caller_of
+from holdfast.dashboard.rendering import size
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.urls import conversation_url
+from holdfast.dashboard.session_frame import Fact, SessionFrame
+from holdfast.dashboard.urls import ProjectLink, conversation_url, project_link
 from holdfast.errors import BadInput, HoldfastError, NotFound
+from holdfast.identity.project import canonical_uri
 from holdfast.teams.model import MAX_TEXT, Conversation, ConversationStatus, is_temporary
+from holdfast.teams.results import TeamProcess
 from holdfast.text.masking import Words
 from holdfast.text.quoting import read_signed
 
@@ -44,12 +48,11 @@ def parts(rooms: Rooms) -> list[Part]:
             "conversation.html",
             page=page,
             conversation=conversation,
-            thread="temporary" if is_temporary(conversation.thread) else conversation.thread,
+            frame=_frame(conversation, process, _project(rooms, conversation.to_team)),
             is_newest="before" not in request.query,
             is_open=any(not turn.state.done for turn in page.turns),
             archived=conversation.status == ConversationStatus.ARCHIVED.value,
             known=conversation.to_team in teams.targets(),
-            process=process,
             asked=lambda text: read_signed(text) or text,
             money=money,
             tokens=tokens,
@@ -115,6 +118,33 @@ def parts(rooms: Rooms) -> list[Part]:
         Action(f"{path}/reset", reset),
         Action(f"{path}/archive", archive),
     ]
+
+
+def _frame(one: Conversation, process: TeamProcess | None, project: ProjectLink | None) -> SessionFrame:
+    since = one.message_count - one.compacted_count
+    running = "none"
+    if process is not None:
+        running = f"{size(process.resident_bytes)}, {'at work' if process.busy else 'idle'}"
+    return SessionFrame(
+        "Conversation",
+        f"{one.from_team or 'outside'} → {one.to_team}",
+        project,
+        ("archived",) if one.status == ConversationStatus.ARCHIVED.value else (),
+        (
+            Fact("Thread", "temporary" if is_temporary(one.thread) else one.thread),
+            Fact("Messages", f"{one.message_count:,}"),
+            *([Fact("Since it was shortened", f"{since:,}")] if one.compacted_count else []),
+            Fact("Begun", at=one.created_at),
+            Fact("Last used", at=one.last_used_at),
+            Fact("Process", running),
+        ),
+        live="teams.",
+    )
+
+
+def _project(rooms: Rooms, team: str) -> ProjectLink | None:
+    known = rooms.teams.targets().get(team)
+    return None if known is None else project_link(canonical_uri(str(known.project)), None)
 
 
 def _number(text: str) -> int:

@@ -9,6 +9,7 @@ from holdfast.bridge.model import IdleDecision
 from holdfast.dashboard.activity import look
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.strip import SHAPES
 from holdfast.dashboard.waiting import CUT_OFF, Card, Waiting
 from holdfast.errors import BadInput
 from holdfast.files.in_time import in_time
@@ -26,8 +27,14 @@ def parts(rooms: Rooms, waiting: Waiting) -> list[Part]:
         cards, activity, records = await asyncio.gather(
             waiting.cards(), look(rooms), overview(rooms.store, rooms.settings.home)
         )
+        happened = {mark.kind for row in activity.rows for mark in row.strip.marks}
         return shown(
-            "now.html", sentence=sentence(activity.at_work, cards), cards=cards, activity=activity, records=records
+            "now.html",
+            sentence=sentence(activity.at_work, cards),
+            cards=cards,
+            activity=activity,
+            marks={kind: shape for kind, shape in SHAPES.items() if kind in happened},
+            records=records,
         )
 
     async def decide_permission(request: PageRequest) -> Done:

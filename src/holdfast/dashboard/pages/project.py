@@ -20,8 +20,9 @@ from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown
 from holdfast.dashboard.phases import ShownRun, shown_run
 from holdfast.dashboard.projects import Projects, name_of, place_of
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.urls import project_url
-from holdfast.errors import BadInput, Conflict
+from holdfast.dashboard.session_frame import Fact, SessionFrame
+from holdfast.dashboard.urls import ProjectLink, project_url, sessions_url
+from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.runs import RunStatus
@@ -36,6 +37,8 @@ MOST_MESSAGES = 25
 MOST_EDITED = 1_500
 """Characters of a message that can be edited on the page."""
 MOST_RUNS = 4
+MOST_FOUND = 100
+"""Runs of a project among which one is looked for."""
 MOST_INCARNATIONS = 6
 
 
@@ -97,6 +100,15 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             dead_status=Status.DEAD.value,
         )
 
+    async def show_run(request: PageRequest) -> Shown:
+        project = await projects.find(request.path["id"])
+        for root in project.roots:
+            for record in await rooms.protocols.records(root, MOST_FOUND):
+                if str(record.run.row_id) == request.path["run"]:
+                    one = shown_run(record)
+                    return shown("run.html", frame=_frame(one, project), shown=one, run=one.run)
+        raise NotFound("There is no such run.", recovery="The project's page lists its latest.")
+
     async def pause(request: PageRequest) -> Done:
         for root in (project := await projects.find(request.path["id"])).roots:
             await rooms.reasoning.pause(Root(root, project.key, project.root.source))
@@ -132,6 +144,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
 
     return [
         Page("/projects/{id}", show),
+        Page("/projects/{id}/runs/{run}", show_run),
         Action("/projects/{id}/pause", pause),
         Action("/projects/{id}/unpause", unpause),
         Action("/messages/send", send),
@@ -145,6 +158,24 @@ def _unfinished(one: Predecessor) -> Unfinished:
     if not one.resumable or path is None or not is_session_id(one.session_id):
         return Unfinished(one, None)
     return Unfinished(one, f"cd {shlex.quote(path)} && {resume_command_of()(one.session_id)}")
+
+
+def _frame(one: ShownRun, project: KnownProject) -> SessionFrame:
+    run = one.run
+    return SessionFrame(
+        "Run",
+        run.objective or run.id,
+        ProjectLink(name_of(project), place_of(run.root), project_url(project.name), sessions_url(project.name)),
+        (one.state,),
+        (
+            Fact("Run", run.id),
+            Fact("Protocol", run.protocol),
+            *([Fact("Branch", run.branch)] if run.branch else []),
+            Fact("Begun", at=run.started_at),
+            *([Fact("Ended", at=run.ended_at)] if run.ended_at else []),
+        ),
+        live="protocol.",
+    )
 
 
 async def _runs(rooms: Rooms, project: KnownProject) -> list[ShownRun]:

@@ -86,6 +86,7 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
         return shown(
             "settings_audit.html",
             connection=connection,
+            browser_name=browser_name,
             first=before is None,
             lines=found[:PER_PAGE],
             older=found[PER_PAGE - 1].row_id if len(found) > PER_PAGE else None,
