@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 from tests.browser.chromium import FLAGS, MISSING, find
 from tests.browser.conftest import sign_in_link
 from tests.browser.story import told
-from tests.browser.test_every_page import find_pages
+from tests.dashboard_pages import find_pages
 from tests.installation import Installation
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures" / "dashboard"

@@ -5,45 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from bench.dashboard import addresses
 from playwright.sync_api import Page
 from tests.browser.conftest import Opens, serious
 from tests.browser.hostile import TEXTS, told_with_hostile_texts
 from tests.browser.story import Story, told
-from tests.dashboard_pages import matches, patterns
+from tests.dashboard_pages import find_pages, patterns
 from tests.installation import Installation
 from tests.process.agent import Agent
 
 MOST_BYTES = 150_000
-ENOUGH = 150
-"""Addresses that are looked at to find one of every page."""
-UNREACHED: dict[str, str] = {}
-"""Pages that no link leads to, with an address of each."""
-
-
-def find_pages(page: Page, address: str) -> dict[str, str]:
-    """One address of every page, by its path, found by following links as a reader would."""
-    wanted = {pattern: UNREACHED.get(pattern, pattern) for pattern in patterns() if "{" not in pattern}
-    wanted |= UNREACHED
-    seen, queue = set(wanted.values()), list(wanted.values())
-    while queue and len(seen) < ENOUGH:
-        path = queue.pop(0)
-        answer = page.request.get(address + path, max_redirects=0)
-        if "text/html" not in answer.headers.get("content-type", ""):
-            wanted = {pattern: found for pattern, found in wanted.items() if found != path}  # a file to keep
-            continue
-        for link in re.findall(r'href="(/[^"]*)"', answer.text()):
-            target = link.replace("&amp;", "&")
-            pattern = next((one for one in patterns() if matches(one, urlsplit(target).path)), None)
-            if pattern is not None and pattern not in wanted and target not in seen:
-                kind = page.request.get(address + target).headers.get("content-type", "")
-                seen.add(target)
-                if "text/html" in kind:
-                    wanted[pattern] = target
-                    queue.append(target)
-    return wanted
 
 
 def hidden_width(page: Page) -> int:
@@ -86,6 +59,12 @@ def test_every_page_is_reached_by_a_link(story: Story, opens: Opens) -> None:
     found = find_pages(page, story.holdfast.address())
     files = {pattern for pattern in patterns() if "/export/" in pattern or pattern.endswith((".csv", "/text"))}
     assert set(patterns()) - set(found) - files == set()
+
+
+def test_the_benchmark_opens_every_page(story: Story, opens: Opens) -> None:
+    page = opens(story.holdfast)
+    found, missing = addresses(page, story.holdfast.address(), ())
+    assert missing == [] and {one.pattern for one in found} == set(patterns())
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -50,6 +50,17 @@ async def test_a_link_signs_in_once(world: Dashboard) -> None:
         assert (await second.get("/")).status_code == 401
 
 
+async def test_who_asks_for_a_link_finds_every_page_prepared(world: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await world.app.commands()["dashboard-link"].run({"scope": "admin"}, lambda done, what: None)
+    (pages,) = world.app.pages()
+    await pages.app._preparing  # type: ignore[attr-defined]
+    monkeypatch.setattr("jinja2.Environment.compile", None)  # nothing is compiled any more
+    async with world.browser() as browser:
+        assert (await browser.get(made["path"])).status_code == 200
+        for path in PAGES:
+            assert (await browser.get(path)).status_code == 200, path
+
+
 async def test_a_link_does_not_outlive_its_time(world: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.connections.browser_sessions.LINK_SECONDS", -1)
     async with world.browser() as browser:

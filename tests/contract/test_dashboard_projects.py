@@ -208,7 +208,9 @@ async def test_a_kill_that_is_resumed_is_a_picture_from_the_project_and_from_its
         assert re.search("asked Go on. .*changed till.py .*said Done.", page[page.index("How it went on") :])
         drawing = (await browser.get(url)).text
         assert "wire-used" in drawing and drawing.count('class="wire wire-lost"') == 2, "once in each drawing: the call"
-        assert "No break in this time has both what was known and what was told" in await text_of(browser, "/figures?over=day")
+        assert "No break in this time has both what was known and what was told" in await text_of(
+            browser, "/figures?over=day"
+        )
 
 
 async def test_a_session_that_is_open_twice_or_was_copied_was_not_killed(scene: Scene) -> None:

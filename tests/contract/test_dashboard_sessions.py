@@ -104,6 +104,23 @@ async def test_a_long_stretch_is_one_row_until_it_is_unfolded(world: Dashboard) 
             assert (await browser.get(f"/sessions/{session}{bad}")).status_code == 200, bad
 
 
+async def test_branches_in_view_are_drawn_however_many_older_ones_there_are(
+    world: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.reasoning.session_browser.SHAPE_LINES", 5)
+    session = await begin(world)
+    await think(world, session, "the main line")
+    for number in range(1, 9):
+        await think(world, session, f"try {number}", branch_id=f"way-{number}", branch_from=number)
+    async with world.signed_in() as browser:
+        page = (await browser.get(f"/sessions/{session}")).text
+        begins = [f"{number + 1} way-{number} try {number}" for number in range(1, 9)]
+        assert rows(page) == ["1 the main line", *begins], "also of branches beyond the oldest five"
+        assert page.count('class="lane"') == 1 + 8
+        fourth = (await browser.get(f"/sessions/{session}?t=4")).text
+        assert re.search(rf'branch <a href="/sessions/{session}\?t=5"[^>]*>way-4</a> leaves here', fourth)
+
+
 async def test_a_page_follows_the_newest_thought_and_stays_at_a_chosen_one(world: Dashboard) -> None:
     session = await branched(world)
     async with world.signed_in() as browser:

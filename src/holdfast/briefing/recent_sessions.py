@@ -116,12 +116,15 @@ class RecentSessions:
     def _sorted(self, stored: _Stored) -> Recently:
         seen = {one.session_id: one for one in stored.seen}
         told = {row.session_id for row in stored.rows}
-        sessions = [self._session(stored, row, seen.get(row.session_id)) for row in stored.rows]
+        later = self._later(stored)
+        sessions = [self._session(stored, row, seen.get(row.session_id), later) for row in stored.rows]
         sessions += [self._without_ledger(stored, one) for one in stored.seen if one.session_id not in told]
         sessions.sort(key=lambda one: one.last_at, reverse=True)
         return Recently(stored.now, tuple(sessions), tuple(stored.recoveries))
 
-    def _session(self, stored: _Stored, row: RecentLedger, seen: AgentSession | None) -> RecentSession:
+    def _session(
+        self, stored: _Stored, row: RecentLedger, seen: AgentSession | None, later: Sequence[LaterSession]
+    ) -> RecentSession:
         ledger = self._ledgers[row.session_id][1]
         live = seen is not None and self._predecessors.is_live(seen, stored.attached, stored.now)
         over = seen.ended_at is not None if seen is not None else stored.now - row.last_at < QUIET_MS
@@ -134,9 +137,7 @@ class RecentSessions:
             seen.ended_at if seen is not None else None,
             live,
             live and ledger.unfinished,
-            ledger.unfinished
-            and not (live or over or row.settled_at is not None)
-            and not is_taken_up(ledger, self._later(stored)),
+            ledger.unfinished and not (live or over or row.settled_at is not None) and not is_taken_up(ledger, later),
             ledger.latest_request,
             ledger.last_words,
             ledger.last_words if ledger.unfinished and ledger.spoke else None,

@@ -106,10 +106,9 @@ class _Project:
     steps: set[int]
 
 
-async def look(rooms: Rooms) -> Activity:
-    """Return what every project is doing."""
-    recently, connections, steps, asks, updates = await asyncio.gather(
-        rooms.briefings.recently(LATELY_MS),
+async def look(rooms: Rooms, recently: Recently) -> Activity:
+    """Return what every project is doing; `recently` are the sessions of `LATELY_MS`."""
+    connections, steps, asks, updates = await asyncio.gather(
         rooms.connections.newest(ended=False, before=None, limit=MOST_CONNECTIONS),
         rooms.connections.active_steps(WINDOW_MS, ACTIVE_MS),
         rooms.teams.open_asks(),

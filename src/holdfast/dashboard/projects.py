@@ -14,17 +14,23 @@ from holdfast.dashboard.activity import LATELY_MS, MOST_CONNECTIONS
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.urls import project_id
 from holdfast.errors import NotFound
-from holdfast.identity.project import canonical_uri, path_of
+from holdfast.identity.project import Root, canonical_uri, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.runs import Run
 from holdfast.records.project_queries import KnownRoot
 from holdfast.records.projects import KnownProject, known_projects
 from holdfast.store import events
+from holdfast.store.events import Event
 from holdfast.text import counted
 
 BRIEFING_SECONDS = 20.0
-"""How long a briefing is shown again while nothing was committed: it asks git."""
+"""How long a briefing is shown again while nothing was committed that concerns its project: it asks git."""
 MOST_BRIEFINGS = 50
+MOST_THINKING = 8
+"""Sessions with new thoughts that are looked at; if there are more, the briefing is made again."""
+THOUGHT = "reasoning.thought_added"
+UNTOLD = ("audit.", "browser.", "key.")
+"""Kinds of events that no agent is told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +116,11 @@ class Projects:
     async def briefing(self, audience: Audience) -> Briefing:
         """Return what an agent that starts in a project would be told if it asked now."""
         key = audience.root.uri, audience.root.key
-        seen = await self._rooms.store.read(events.head)
         known = self._briefings.get(key)
-        if known is not None and known[0] == seen and time.monotonic() < known[1]:
+        after = known[0] if known is not None else 1 << 62
+        seen, happened = await self._rooms.store.read(lambda tx: (events.head(tx), events.after(tx, after)))
+        if known is not None and time.monotonic() < known[1] and not await self._concerned(audience.root, happened):
+            self._briefings[key] = seen, *known[1:]
             return known[2]
         briefing = await self._rooms.briefings.on_request(audience)
         while len(self._briefings) >= MOST_BRIEFINGS:
@@ -120,6 +128,23 @@ class Projects:
         self._briefings.pop(key, None)
         self._briefings[key] = seen, time.monotonic() + BRIEFING_SECONDS, briefing
         return briefing
+
+    async def _concerned(self, root: Root, happened: Sequence[Event]) -> bool:
+        """Return whether one of these events may change what is told in a project: not a thought in another one."""
+        happened = [event for event in happened if not event.kind.startswith(UNTOLD)]
+        thinking = {event.subject for event in happened if event.kind == THOUGHT}
+        if len(thinking) > MOST_THINKING or any(event.kind != THOUGHT for event in happened):
+            return True
+        browser = self._rooms.reasoning.browser
+        for session_id in thinking:
+            try:
+                session, linked = await asyncio.gather(browser.session(session_id), browser.linked(session_id))
+            except NotFound:
+                return True
+            roots, keys = {session.root_uri, *linked.roots}, {session.project_key} - {None}
+            if root.uri in roots or root.key in keys:
+                return True
+        return False
 
 
 def name_of(project: KnownProject) -> str:

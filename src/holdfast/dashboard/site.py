@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
@@ -18,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.connections.browser_sessions import BrowserSessions, SignedIn
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
+from holdfast.dashboard.activity import LATELY_MS, look
 from holdfast.dashboard.capability import FIRST_NAMES
 from holdfast.dashboard.page import Action, Done, Download, Page, PageRequest, Part, in_order
 from holdfast.dashboard.pages import all_parts
@@ -74,6 +76,7 @@ class Site:
     """Everything that a browser can ask for."""
 
     def __init__(self, rooms: Rooms, browsers: BrowserSessions, streams: EventStreams) -> None:
+        self._rooms = rooms
         self._browsers = browsers
         self._keys = rooms.keys
         self._streams = streams
@@ -115,6 +118,12 @@ class Site:
             await send(message)
 
         await self._app(scope, receive, protected)
+
+    async def prepare(self) -> None:
+        """Do beforehand what would make the first pages slow: compile templates, and read what is then kept."""
+        await asyncio.to_thread(self._renderer.prepare)
+        recently = await self._rooms.briefings.recently(LATELY_MS)
+        await asyncio.gather(self._waiting.cards(recently), look(self._rooms, recently))
 
     # -- who is asking ------------------------------------------------------------------------------------------------
 
@@ -170,6 +179,7 @@ class Site:
         """Return what the frame of every page shows."""
         return {
             "request": page_request,
+            "sees_secrets": page_request.sees_secrets,
             "csrf": page_request.who.csrf,
             "seen": seen,
             "waiting": await self._waiting.count(seen),

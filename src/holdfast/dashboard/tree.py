@@ -7,7 +7,7 @@ lane. What is drawn is a window of rows around one thought, so that the longest 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from holdfast.lazy_dataclass import dataclass
@@ -241,6 +241,8 @@ def _lanes(lines: Sequence[Line]) -> dict[str, int]:
 # -- the whole session in small ----------------------------------------------------------------------------------
 
 MAP_LANES = 4
+MAP_LEAST = 0.3
+"""How wide the shortest branch is drawn, in percent."""
 MAP_FROM = 150
 """Sessions with fewer thoughts need no map."""
 
@@ -274,14 +276,27 @@ def minimap(shape: Shape, tree: Tree, selected: int, parts: int, jumps: int = 60
     steps = [round(step * end / jumps) + 1 for step in range(jumps + 1)]
     return Minimap(
         tuple(
-            (place(line.first), max(0.3, place(line.last + 1) - place(line.first)), min(lanes[line.id], MAP_LANES))
-            for line in shape.lines
+            _joined((min(lanes[line.id], MAP_LANES), place(line.first), place(line.last + 1)) for line in shape.lines)
         ),
         tuple((round(part / parts * 100, 2), round(0.35 + 0.65 * count / most, 2)) for part, count in shape.density),
         (place(top), max(0.6, place(bottom + 1) - place(top))),
         place(selected),
         tuple((place(one), round(place(other) - place(one), 2), one) for one, other in pairwise(steps) if one <= end),
     )
+
+
+def _joined(branches: Iterable[tuple[int, float, float]]) -> Iterator[tuple[float, float, int]]:
+    """Yield where branches begin, how wide they are and their lane; what overlaps in a lane is drawn as one."""
+    lane, begin, end = 0, 0.0, 0.0
+    for one, first, last in sorted(branches):
+        if one == lane and first <= end:
+            end = max(end, last)
+            continue
+        if lane:
+            yield begin, round(end - begin, 2), lane
+        lane, begin, end = one, first, max(last, first + MAP_LEAST)
+    if lane:
+        yield begin, round(end - begin, 2), lane
 
 
 def neighbours(shape: Shape, number: int) -> tuple[int | None, int | None]:

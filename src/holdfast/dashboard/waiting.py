@@ -11,11 +11,13 @@ from dataclasses import field
 from holdfast.agents.registry import resume_command_of
 from holdfast.bridge.model import Status
 from holdfast.briefing.ledger.model import is_session_id
+from holdfast.briefing.recent_sessions import Recently
 from holdfast.dashboard.activity import LATELY_MS
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.urls import survival_url
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
+from holdfast.store import events
 from holdfast.teams.permissions import shown_input
 
 FAILED_MS = 24 * 3_600_000
@@ -65,26 +67,30 @@ class Waiting:
         self._rooms = rooms
         self._counted: tuple[int, float, int] = (-1, 0.0, 0)
 
-    async def cards(self) -> list[Card]:
-        """Return a card for each, the oldest first, after those that are about to expire."""
+    async def cards(self, recently: Recently | None = None) -> list[Card]:
+        """Return a card for each, the oldest first, after those that are about to expire.
+
+        `recently` are the latest sessions, if they are known already."""
+        seen = await self._rooms.store.read(events.head)
         groups = await asyncio.gather(
             self._permissions(),
             self._questions(),
             self._dead_letters(),
             self._failed_asks(),
             self._blocked(),
-            self._cut_off(),
+            self._cut_off(recently),
         )
         permissions, *others = groups
         rest = sorted((card for group in others for card in group), key=lambda card: card.at)
-        return [*permissions, *rest]
+        cards = [*permissions, *rest]
+        self._counted = seen, time.monotonic() + COUNT_SECONDS, len(cards)
+        return cards
 
     async def count(self, seen: int) -> int:
         """Return how many there are, counted again when something was committed after `seen`."""
         known, until, number = self._counted
-        if known != seen or time.monotonic() > until:
+        if known < seen or time.monotonic() > until:
             number = len(await self.cards())
-            self._counted = seen, time.monotonic() + COUNT_SECONDS, number
         return number
 
     async def _permissions(self) -> list[Card]:
@@ -166,16 +172,16 @@ class Waiting:
             for state in await self._rooms.teams.failed_lately(FAILED_MS)
         ]
 
-    async def _cut_off(self) -> list[Card]:
+    async def _cut_off(self, recently: Recently | None) -> list[Card]:
         tasks = [one.task for one in await self._rooms.bridge.status() if one.task is not None]
         asked_about = {task.session_id for task in tasks}
         cards = []
-        for one in (await self._rooms.briefings.recently(LATELY_MS)).sessions:
+        for one in (recently or await self._rooms.briefings.recently(LATELY_MS)).sessions:
+            if not one.cut_off or one.session_id in asked_about or not is_session_id(one.session_id):
+                continue  # whether a task is to be resumed is a question of its own, or was one
             path = path_of(one.root)
-            if not one.cut_off or path is None or not is_session_id(one.session_id):
+            if path is None:
                 continue
-            if one.session_id in asked_about:
-                continue  # whether to resume its task is, or was, a separate question
             directory = shlex.quote(one.directory or str(path))
             cards.append(
                 Card(

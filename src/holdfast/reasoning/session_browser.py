@@ -17,6 +17,8 @@ from holdfast.reasoning.queries import projects, sessions, shape
 from holdfast.reasoning.queries.sessions import Position, Scope
 from holdfast.reasoning.results import (
     FoundLately,
+    Line,
+    OnBranch,
     OpenThought,
     OutlinePage,
     SearchPage,
@@ -45,7 +47,8 @@ SHAPE_RANGE = 6_000
 """Numbers of a session whose structure is read at once."""
 SHAPE_CROWD = 1_000
 """Thoughts on branches and revisions beyond which less of a session is read at once."""
-SHAPE_LINES = 500
+SHAPE_LINES = 200
+"""Branches of a session that are drawn: the oldest, and as many of those in view."""
 SHAPE_PARTS = 120
 VISIBLE = (Status.ACTIVE, Status.ARCHIVED)
 
@@ -211,13 +214,14 @@ class SessionBrowser:
                 first, last = _range(middle, end, SHAPE_CROWD // 2)
             made = shape.revisions(tx, session_id, first, last, SHAPE_CROWD)
             of = shape.revisions_of(tx, session_id, first, last, SHAPE_CROWD)
+            branched = shape.on_branches(tx, session_id, first, last) if session.branch_count else []
             return Shape(
                 session=session,
                 first=first,
                 last=last,
                 end=end,
-                lines=tuple(shape.lines(tx, session_id, SHAPE_LINES)) if session.branch_count else (),
-                on_branches=tuple(shape.on_branches(tx, session_id, first, last)) if session.branch_count else (),
+                lines=_lines(tx, session, branched),
+                on_branches=tuple(branched),
                 revisions=tuple(dict.fromkeys((*made, *of))),
                 density=tuple(shape.density(tx, session_id, end, parts)) if end >= parts else (),
             )
@@ -409,6 +413,16 @@ def _range(middle: int, end: int, most: int) -> tuple[int, int]:
     """Return up to `most` numbers around one, within 1 to `end`."""
     first = max(1, min(middle - most // 2, end - most + 1))
     return first, min(end, first + most - 1)
+
+
+def _lines(tx: Tx, session: Session, branched: Sequence[OnBranch]) -> tuple[Line, ...]:
+    """Return the oldest branches of a session, and beyond those the ones that these thoughts are on."""
+    if not session.branch_count:
+        return ()
+    oldest = shape.lines(tx, session.id, SHAPE_LINES)
+    known = {line.id for line in oldest}
+    others = list(dict.fromkeys(one.branch_id for one in branched if one.branch_id not in known))
+    return (*oldest, *shape.lines_of(tx, session.id, others[:SHAPE_LINES]))
 
 
 def _unpin(tx: Tx, session: Session) -> None:

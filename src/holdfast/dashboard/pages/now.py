@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.bridge.model import IdleDecision
-from holdfast.dashboard.activity import look
+from holdfast.dashboard.activity import LATELY_MS, look
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.strip import SHAPES
@@ -24,8 +24,9 @@ def parts(rooms: Rooms, waiting: Waiting) -> list[Part]:
     """Return the first screen, and the actions of its cards."""
 
     async def show(request: PageRequest) -> Shown:
+        recently = await rooms.briefings.recently(LATELY_MS)
         cards, activity, records = await asyncio.gather(
-            waiting.cards(), look(rooms), overview(rooms.store, rooms.settings.home)
+            waiting.cards(recently), look(rooms, recently), overview(rooms.store, rooms.settings.home)
         )
         happened = {mark.kind for row in activity.rows for mark in row.strip.marks}
         return shown(

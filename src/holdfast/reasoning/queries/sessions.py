@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.identity.project import Root
@@ -112,11 +112,35 @@ def root_has_sessions(tx: Tx, root_uri: str) -> bool:
 
 def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> list[Session]:
     """Return a page of sessions, the most recently used first."""
-    where, params = conditions(scope)
-    if after is not None:
-        where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
-        params |= {"at": after.updated_at, "after": after.id}
-    return _sessions(tx, f"{where} ORDER BY updated_at DESC, id DESC LIMIT :limit", **params, limit=limit)
+    found: dict[str, Session] = {}
+    # Each state and each way to belong to a project by itself, and not as an OR: so each is read in its index's order.
+    for way, value in _ways(scope.root):
+        for status in scope.statuses if scope.root is not None else (None,):
+            where, params = conditions(replace(scope, root=None, statuses=(status,) if status else scope.statuses))
+            if after is not None:
+                where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
+                params |= {"at": after.updated_at, "after": after.id}
+            where = f"{way} AND {where} ORDER BY updated_at DESC, id DESC LIMIT :limit"
+            found |= {one.id: one for one in _sessions(tx, where, **params, value=value, limit=limit)}
+    return sorted(found.values(), key=lambda one: (one.updated_at, one.id), reverse=True)[:limit]
+
+
+def _ways(root: Root | None) -> list[tuple[str, str | None]]:
+    """Return the conditions by which a session belongs to a project, each with its value."""
+    if root is None:
+        return [("1 = 1", None)]
+    near = [root, *([root.top] if root.top is not None else [])]
+    ways = [
+        (condition, value)
+        for one in near
+        for condition, value in (
+            ("root_uri = :value", one.uri),
+            ("project_key = :value", one.key),
+            ("id IN (SELECT session_id FROM session_roots WHERE root_uri = :value)", one.uri),
+        )
+        if value is not None
+    ]
+    return list(dict.fromkeys(ways))
 
 
 def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int | None]]:

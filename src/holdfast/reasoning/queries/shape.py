@@ -19,6 +19,10 @@ _LINE = (
     "SELECT b.branch_id, b.from_number, b.thought_count,"
     f" {_END.format(which='min')} AS first, {_END.format(which='max')} AS last FROM branches b WHERE b.session_id = :id"
 )
+_BRANCHED = "FROM thoughts WHERE session_id = :id AND branch_id IS NOT NULL AND number >= :first AND number <= :last"
+"""From its index alone: the rows hold long texts."""
+DENSEST = 100
+"""Revisions in one part of a session that are counted; a picture shows no difference beyond."""
 
 
 def lines(tx: Tx, session_id: str, limit: int) -> list[Line]:
@@ -32,13 +36,20 @@ def lines_from(tx: Tx, session_id: str, number: int, limit: int) -> list[Line]:
     return _lines(tx, sql, id=session_id, number=number, limit=limit)
 
 
+def lines_of(tx: Tx, session_id: str, branches: Sequence[str]) -> list[Line]:
+    """Return the branches with these ids, the oldest first."""
+    if not branches:
+        return []
+    named = {f"b{place}": branch for place, branch in enumerate(branches)}
+    marks = ", ".join(f":{name}" for name in named)
+    sql = f"{_LINE} AND b.branch_id IN ({marks}) ORDER BY b.created_at, b.branch_id"
+    return _lines(tx, sql, id=session_id, **named)
+
+
 def on_branches(tx: Tx, session_id: str, first: int, last: int) -> list[OnBranch]:
     """Return which of these numbers are on a branch, in their order."""
-    # The branches come first, so that each is looked up in its own index; a range of numbers would read every text.
     rows = tx.all(
-        "SELECT t.number, t.branch_id FROM branches b CROSS JOIN thoughts t"
-        " WHERE b.session_id = :id AND t.session_id = b.session_id AND t.branch_id = b.branch_id"
-        " AND t.number >= :first AND t.number <= :last ORDER BY t.number",
+        f"SELECT number, branch_id {_BRANCHED} ORDER BY number",
         id=session_id,
         first=first,
         last=last,
@@ -49,9 +60,7 @@ def on_branches(tx: Tx, session_id: str, first: int, last: int) -> list[OnBranch
 def crowd(tx: Tx, session_id: str, first: int, last: int) -> int:
     """Return how many thoughts of a range are on branches, and how many revise another."""
     row = tx.one(
-        "SELECT (SELECT count(*) FROM branches b CROSS JOIN thoughts t"
-        " WHERE b.session_id = :id AND t.session_id = b.session_id AND t.branch_id = b.branch_id"
-        " AND t.number >= :first AND t.number <= :last)"
+        f"SELECT (SELECT count(*) {_BRANCHED})"
         " + (SELECT count(*) FROM thoughts WHERE session_id = :id AND revises >= :first AND revises <= :last) AS n",
         id=session_id,
         first=first,
@@ -62,10 +71,9 @@ def crowd(tx: Tx, session_id: str, first: int, last: int) -> int:
 
 def revisions(tx: Tx, session_id: str, first: int, last: int, limit: int) -> list[Revision]:
     """Return the revisions made within a range of numbers, in their order."""
-    # The sign keeps the planner from the index of all numbers, which would read every text.
     rows = tx.all(
         "SELECT number, revises FROM thoughts WHERE session_id = :id AND revises IS NOT NULL"
-        " AND +number >= :first AND +number <= :last ORDER BY +number LIMIT :limit",
+        " AND number >= :first AND number <= :last ORDER BY number LIMIT :limit",
         id=session_id,
         first=first,
         last=last,
@@ -88,15 +96,19 @@ def revisions_of(tx: Tx, session_id: str, first: int, last: int, limit: int) -> 
 
 
 def density(tx: Tx, session_id: str, end: int, parts: int) -> list[tuple[int, int]]:
-    """Return how many revisions were made in each of so many equal parts of a session."""
+    """Return how many revisions were made in each of so many equal parts of a session, up to `DENSEST` in one."""
+    begins = "((CAST({part} AS BIGINT) * :end + :parts - 1) / :parts)"
     rows = tx.all(
-        "SELECT (number - 1) * :parts / :end AS part, count(*) AS n FROM thoughts"
-        " WHERE session_id = :id AND revises IS NOT NULL GROUP BY (number - 1) * :parts / :end",
+        "WITH RECURSIVE p(part) AS (SELECT 0 UNION ALL SELECT part + 1 FROM p WHERE part + 1 < :parts)"
+        " SELECT part, (SELECT count(*) FROM (SELECT 1 FROM thoughts t WHERE t.session_id = :id"
+        f" AND t.revises IS NOT NULL AND t.number > {begins.format(part='p.part')}"
+        f" AND t.number <= {begins.format(part='p.part + 1')} LIMIT :densest) some) AS n FROM p",
         id=session_id,
         end=end,
         parts=parts,
+        densest=DENSEST,
     )
-    return [(int(row["part"]), int(row["n"])) for row in rows]
+    return [(int(row["part"]), int(row["n"])) for row in rows if row["n"]]
 
 
 def beginnings(tx: Tx, session_id: str, numbers: Sequence[int], cut: int) -> list[Thought]:

@@ -28,6 +28,9 @@ RETRY_MS = 1_000
 Allows = Callable[[Event], bool]
 Holds = Callable[[], Awaitable[bool]]
 
+GATHERED_SECONDS = 0.1
+"""How long events are gathered after some were told: agents that record many would wait for every stream."""
+
 
 class EventStreams:
     """The streams that are open, and what they have in common."""
@@ -79,6 +82,7 @@ class EventStreams:
                     yield b"".join(_written(event) for event in batch if allows(event)) or b":\n\n"
                     if any(event.kind in ENDS for event in batch) and not await holds():
                         return
+                    await asyncio.sleep(GATHERED_SECONDS)
                 elif not await _within(BEAT_SECONDS, woken):
                     if not await holds():
                         return
