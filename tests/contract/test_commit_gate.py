@@ -605,8 +605,8 @@ async def test_a_worktree_whose_gate_is_off_is_named(desk: Desk) -> None:
     desk.ground.git("config", "core.hooksPath", ".husky")
     gate.open_again(desk.ground.project)
     await desk.record()
-    ((worktree, why),) = desk.protocols.gates_off().items()
+    ((worktree, why),) = desk.protocols.gates_off()
     assert worktree == str(desk.ground.project.resolve()) and ".husky" in why
     desk.ground.git("config", "--unset", "core.hooksPath")
     await desk.record()
-    assert desk.protocols.gates_off() == {} and desk.ground.is_refused()
+    assert desk.protocols.gates_off() == [] and desk.ground.is_refused()

@@ -23,7 +23,6 @@ OWN_TEXT = {
     "text.bounded_json": "what the others use",
     "bridge.queries.tasks": "a column",
     "bridge.queries.updates": "a column",
-    "briefing.figures": "a column",
     "briefing.queries.agent_sessions": "a column",
     "briefing.queries.recent": "a column",
     "briefing.ledger.model": "a column",

@@ -44,6 +44,7 @@ UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 ALLOWED = {
     "briefing/session_directory.py: git_now": "files and answers by directory, which never leave the process",
     "briefing/unfinished.py: GitNow.committed": "commit times by path, which never leave the process",
+    "briefing/queries/agent_sessions.py: all_near": "rows of a table and with columns that the calling query names",
     "bridge/chat/service.py: Chats.loops": "background loops by name, which never leave the process",
     "handoff/queries/adopt.py: insert": "a row of an archive, with the columns that handoff/tables.py lists",
     "handoff/queries/adopt.py: update": "the same",

@@ -5,12 +5,13 @@ What an agent already has is never taken back: a STOP halts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.model import MAX_PENDING, Priority, Status, UpdateKind, check_text
 from holdfast.bridge.queries import figures, owner, queue, updates
+from holdfast.bridge.queries.figures import SentMessages
 from holdfast.bridge.queries.owner import ListedMessage
 from holdfast.bridge.results import Finished, Sent
 from holdfast.bridge.service import Targets
@@ -50,9 +51,9 @@ class QueueChanges:
         """Return the newest messages of all targets with all of these words in their text or reply."""
         return await self._store.read(lambda tx: owner.search(tx, words, limit))
 
-    async def sent_by_step(self, begin: int, step_ms: int) -> Mapping[int, Mapping[Status, int]]:
-        """Count the messages sent since a time by what became of them, for each step of time."""
-        return await self._store.read(lambda tx: figures.by_step(tx, begin, step_ms))
+    async def sent(self, begin: int, step_ms: int) -> list[SentMessages]:
+        """Count the messages sent since a time by interval and by what became of them."""
+        return await self._store.read(lambda tx: figures.sent(tx, begin, step_ms))
 
     async def unfinished(self, target: str, limit: int) -> list[ListedMessage]:
         """List a target's messages that are in progress, wait, or are dead letters, in this order."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from holdfast.bridge.model import Status
+from holdfast.bridge.queries.figures import SentMessages
 from holdfast.briefing.figures import Recovered
 from holdfast.dashboard.amounts import MICRO, dollars, money, tokens
 from holdfast.dashboard.charts import Chart, draw
@@ -142,7 +143,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
         overview.lifetimes(period.begin, BOUNDS),
         briefings.lifetimes(period.begin, BOUNDS),
         briefings.recovered(period.begin, period.step_ms),
-        rooms.queue.sent_by_step(period.begin, period.step_ms),
+        rooms.queue.sent(period.begin, period.step_ms),
     )
     by_step = {one.step: one for one in found}
     nothing = StepFigures(0, 0, 0, 0, 0, 0, 0, 0)
@@ -205,7 +206,7 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
     )
     totals = (
         ("Asks", f"{asked:,}"),
-        ("Messages", f"{sum(sum(one.values()) for one in sent.values()):,}"),
+        ("Messages", f"{sum(one.times for one in sent):,}"),
         ("Tokens", tokens(read + wrote)),
         ("Cost", money(cost, unpriced)),
         ("Agents' sessions", f"{sum(sessions):,}"),
@@ -275,8 +276,8 @@ def _recall(recovered: Recovered) -> Figure:
     )
 
 
-def _messages(period: Period, sent: Mapping[int, Mapping[Status, int]]) -> Figure:
-    rows = [_outcomes(sent.get(place, {})) for place in range(len(period.labels))]
+def _messages(period: Period, sent: Sequence[SentMessages]) -> Figure:
+    rows = [_outcomes([one for one in sent if one.step == place]) for place in range(len(period.labels))]
     total = [sum(column) for column in zip(*rows, strict=True)]
     names = ("done", "waiting", "failed", "not delivered", "cancelled")
     became = ", ".join(f"{count:,} {name}" for name, count in zip(names, total[1:], strict=True) if count)
@@ -291,7 +292,7 @@ def _messages(period: Period, sent: Mapping[int, Mapping[Status, int]]) -> Figur
     )
 
 
-def _outcomes(times: Mapping[Status, int]) -> tuple[int, ...]:
+def _outcomes(sent: Sequence[SentMessages]) -> tuple[int, ...]:
     """Return how many were sent, are done, wait, failed, were not delivered and were cancelled."""
     groups = (
         (Status.DONE,),
@@ -300,7 +301,8 @@ def _outcomes(times: Mapping[Status, int]) -> tuple[int, ...]:
         (Status.DEAD, Status.EXPIRED),
         (Status.CANCELLED,),
     )
-    return sum(times.values()), *(sum(times.get(one, 0) for one in group) for group in groups)
+    counts = (sum(one.times for one in sent if one.status in group) for group in groups)
+    return sum(one.times for one in sent), *counts
 
 
 def _cost(one: StepFigures | PairActivity) -> Dollars | None:

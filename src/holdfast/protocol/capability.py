@@ -87,7 +87,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         return {
             "mirrors": [{"root": root, "failure": why} for root, why in mirror().failures.items()],
             "serena": surroundings.serena.silent,
-            "gates_off": protocols.gates_off(),
+            "gates_off": dict(protocols.gates_off()),
         }
 
     return Capability(

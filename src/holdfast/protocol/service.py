@@ -362,9 +362,9 @@ class Protocols:
             load = None if all_open else partial(self.active_run, str(path), only_stored=True)
             await self._gate.settle(path, load)
 
-    def gates_off(self) -> dict[str, str]:
+    def gates_off(self) -> list[tuple[str, str]]:
         """Return the worktrees of runs that enforce, where git does not call our hook, and why."""
-        return dict(self._gate.off)
+        return list(self._gate.off.items())
 
     def applies_to(self, root: Root | None) -> bool:
         """Return whether a project has a protocol, so that its tools are listed there."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from holdfast.bridge.model import Status
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 
-def by_step(tx: Tx, begin: int, step_ms: int) -> Mapping[int, Mapping[Status, int]]:
-    """Count the messages sent since a time by what became of them, in each step of time in which there was one."""
+@dataclass(frozen=True, slots=True)
+class SentMessages:
+    """How many messages of one interval are in a state."""
+
+    step: int
+    status: Status
+    times: int
+
+
+def sent(tx: Tx, begin: int, step_ms: int) -> list[SentMessages]:
+    """Count the messages sent since a time, by interval and by what became of them."""
     rows = tx.all(
         "SELECT (created_at - :begin) / :step AS step, status, count(*) AS times FROM bridge_messages"
         " WHERE created_at >= :since GROUP BY 1, status",
@@ -17,7 +25,4 @@ def by_step(tx: Tx, begin: int, step_ms: int) -> Mapping[int, Mapping[Status, in
         step=step_ms,
         since=begin,
     )
-    steps: dict[int, dict[Status, int]] = {}
-    for row in rows:
-        steps.setdefault(int(row["step"]), {})[Status(row["status"])] = int(row["times"])
-    return steps
+    return [SentMessages(int(row["step"]), Status(row["status"]), int(row["times"])) for row in rows]
