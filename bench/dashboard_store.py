@@ -39,6 +39,8 @@ from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
 from holdfast.times import iso
 
+EXPORT, ASK_TEXT = "/sessions/{id}/export/{format}", "/teams/asks/{id}/text"
+"""Files that the store has an address of: pages link to them only where a session is short, or an answer long."""
 TARGET = "bench"
 """The team and target of the project that all large things belong to."""
 THOUGHTS_PER_SESSION = 50
@@ -147,7 +149,7 @@ async def _sessions(store: Store, root: Root, length: int, progress: Progress) -
         session = await add_sessions(store, root, 1, count, progress, place)
         addresses.append(Address("/sessions/{id}", what, session_url(session)))
         if count == 5:
-            addresses.append(Address("/sessions/{id}/export/{format}", what, f"{session_url(session)}/export/markdown"))
+            addresses.append(Address(EXPORT, what, f"{session_url(session)}/export/markdown"))
         else:
             addresses.append(Address("/sessions/{id}", f"{what}, in its middle", session_url(session, count // 2)))
     return addresses
@@ -191,7 +193,7 @@ async def _asks(store: Store, count: int) -> list[Address]:
     url = conversation_url(number)
     return [
         Address("/teams/conversations/{id}", f"{count // 5:,} turns", url),
-        Address("/teams/asks/{id}/text", "one turn", f"/teams/asks/a{number}-0/text"),
+        Address(ASK_TEXT, "one turn", f"/teams/asks/a{number}-0/text"),
     ]
 
 

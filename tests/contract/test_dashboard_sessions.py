@@ -104,6 +104,24 @@ async def test_a_long_stretch_is_one_row_until_it_is_unfolded(world: Dashboard) 
             assert (await browser.get(f"/sessions/{session}{bad}")).status_code == 200, bad
 
 
+async def test_the_map_of_a_session_counts_revisions_in_equal_parts(
+    world: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await begin(world)
+    await think(world, session, "one", "two", "three")
+    await think(world, session, "not two", revises=2)
+    await think(world, session, "five", "six", "seven")
+    for text in ("not six", "still not", "never"):
+        await think(world, session, text, revises=6)
+    browser = reasoning_of(world).browser
+    assert (await browser.shape(session, parts=5)).density == ((1, 1), (3, 1), (4, 2))
+    assert (await browser.shape(session, parts=3)).density == ((0, 1), (2, 3))
+    monkeypatch.setattr("holdfast.reasoning.queries.shape.DENSEST", 1)
+    assert (await browser.shape(session, parts=3)).density == ((0, 1), (2, 1))
+    async with world.signed_in() as page:
+        assert (await page.get(f"/sessions/{session}")).status_code == 200
+
+
 async def test_branches_in_view_are_drawn_however_many_older_ones_there_are(
     world: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,7 @@ def density(tx: Tx, session_id: str, end: int, parts: int) -> list[tuple[int, in
         "WITH RECURSIVE p(part) AS (SELECT 0 UNION ALL SELECT part + 1 FROM p WHERE part + 1 < :parts)"
         " SELECT part, (SELECT count(*) FROM (SELECT 1 FROM thoughts t WHERE t.session_id = :id"
         f" AND t.revises IS NOT NULL AND t.number > {begins.format(part='p.part')}"
-        f" AND t.number <= {begins.format(part='p.part + 1')} LIMIT :densest) some) AS n FROM p",
+        f" AND t.number <= {begins.format(part='p.part + 1')} LIMIT :densest) counted) AS n FROM p",
         id=session_id,
         end=end,
         parts=parts,
