@@ -12,7 +12,11 @@ from tests.contract.conftest import Place
 from tests.contract.dashboard_world import Dashboard, csrf_of, dashboard
 from tests.contract.reasoning_world import PROJECT, agent
 
+from holdfast.briefing.service import Briefing, Briefings
+from holdfast.capability.briefing import Audience
 from holdfast.connections.keys import Scope
+from holdfast.dashboard.urls import project_url
+from holdfast.identity.project import Root, RootSource
 from holdfast.reasoning.model import Draft, Session, Status
 from holdfast.reasoning.service import Reasoning
 
@@ -236,3 +240,28 @@ async def test_an_empty_session_and_an_unknown_one(world: Dashboard) -> None:
         assert "No thought yet" in (await browser.get(f"/sessions/{session}")).text
         for unknown in ("nobody", "%00", "a%2Fb", "x" * 300):
             assert (await browser.get(f"/sessions/{unknown}")).status_code in (404, 422), unknown
+
+
+async def test_a_kept_briefing_outlives_thoughts_in_other_projects(
+    world: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, real = [], Briefings.on_request
+
+    async def counted(self: Briefings, audience: Audience, limit: int | None = None) -> Briefing:
+        made.append(audience.root.uri)
+        return await real(self, audience, limit)
+
+    monkeypatch.setattr(Briefings, "on_request", counted)
+    session = await begin(world)
+    elsewhere = agent("b", Root("file:///home/dev/other", None, RootSource.DIRECTORY))
+    other = await reasoning_of(world).start_new(elsewhere, "Elsewhere")
+    assert other is not None
+    async with world.signed_in() as browser:
+        address = project_url(PROJECT.key or PROJECT.uri)
+        assert (await browser.get(address)).status_code == 200 and len(made) == 1
+        await reasoning_of(world).think(elsewhere, Draft("far away", True), other.session.id)
+        await browser.get(address)
+        assert len(made) == 1
+        await think(world, session, "here")
+        await browser.get(address)
+        assert len(made) == 2
