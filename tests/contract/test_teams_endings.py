@@ -207,7 +207,7 @@ async def test_what_the_agent_of_a_cancelled_ask_asks_is_refused(place: Place, m
     async with running(place) as world:
         monkeypatch.setattr(EchoSession, "interrupt", deaf)
         parent = await world.ask("a", "sleep 60")
-        await until(lambda: any(slot.busy for slot in world.runner.pool.slots))
+        await until(lambda: any(_in_a_turn(slot.session) for slot in world.runner.pool.slots))
         await world.teams.cancel(parent.id)
         with pytest.raises(Conflict, match="cancelled"):
             await world.ask("b", "for nobody", agent_of(parent))
