@@ -68,7 +68,7 @@ def test_a_revoked_browser_sees_nothing_more_at_once(holdfast: Installation, ope
         expect(mine.get_by_role("status").filter(has_text="signed out")).to_be_visible()
         expect(row).to_have_count(0)
     expect(other.get_by_text("You are not signed in")).to_be_visible()
-    expect(mine.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(mine.get_by_role("heading", name="Settings", exact=True)).to_be_visible()
 
 
 def test_a_key_that_may_only_look_signs_in_and_finds_no_button(holdfast: Installation, chromium: Browser) -> None:
@@ -76,12 +76,12 @@ def test_a_key_that_may_only_look_signs_in_and_finds_no_button(holdfast: Install
     context = chromium.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     page.goto(holdfast.address())
-    page.get_by_text("No terminal here?").click()
-    page.get_by_label("A key").fill(key)
+    page.get_by_text("Sign in with a key").click()
+    page.get_by_label("Key:").fill(key)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{holdfast.address()}/")
     page.goto(f"{holdfast.address()}/settings")
-    expect(page.get_by_text("to look only").first).to_be_visible()
+    expect(page.get_by_text("read-only").first).to_be_visible()
     expect(page.get_by_role("button", name="Sign out")).to_have_count(1)
     context.close()
 
