@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.app import build
 from holdfast.config import read_settings
-from holdfast.dashboard.page import Page
+from holdfast.dashboard.page import Action, Page, Part
 from holdfast.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -25,23 +25,32 @@ UNREACHED: dict[str, str] = {}
 """Pages that no link leads to, with an address of each."""
 
 
-@cache
 def patterns() -> tuple[str, ...]:
     """The path of every page; what is in braces differs."""
+    return tuple(part.path for part in _parts() if isinstance(part, Page))
+
+
+def actions() -> tuple[str, ...]:
+    """The path of everything that changes something."""
+    return (*(part.path for part in _parts() if isinstance(part, Action)), "/sign-out")
+
+
+@cache
+def _parts() -> tuple[Part, ...]:
     with ThreadPoolExecutor(1) as elsewhere:  # Playwright's loop runs in the thread of its tests
-        return elsewhere.submit(_patterns).result()
+        return elsewhere.submit(_build).result()
 
 
-def _patterns() -> tuple[str, ...]:
+def _build() -> tuple[Part, ...]:
     with TemporaryDirectory(prefix="holdfast-pages-", dir="/tmp") as folder:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)
         store = SqliteStore.open(home / "holdfast.db")
         app = build(store, read_settings({}, home=str(home)), "this-machine")
         (pages,) = app.pages()
-        found = [part.path for part in pages.app._make().parts if isinstance(part, Page)]  # type: ignore[attr-defined]
+        found = tuple(pages.app._make().parts)  # type: ignore[attr-defined]
         asyncio.run(store.close())
-    return tuple(found)
+    return found
 
 
 def fixed() -> tuple[str, ...]:

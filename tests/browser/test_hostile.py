@@ -15,7 +15,7 @@ def test_hostile_texts_are_shown_as_text(embedded: Installation, opens: Opens, t
     told_with_hostile_texts(embedded, tmp_path)
     page = opens(embedded, viewport={"width": 1024, "height": 900})
     expect(page.locator(".card").filter(has_text="cut off").filter(has_text=SCRIPT)).to_have_count(1)
-    expect(page.locator(".card").filter(has_text="not delivered").filter(has_text=SCRIPT)).to_have_count(1)
+    expect(page.locator(".card").filter(has_text="dead letter").filter(has_text=SCRIPT)).to_have_count(1)
     expect(page.locator(".card").filter(has_text="{{ 7 * 7 }}{% raw %}")).to_have_count(2)
     expect(page.locator(".card").filter(has_text="\\u202egnp.exe")).to_have_count(2)
     expect(page.locator(".card").filter(has_text="\\u001b[2J")).to_have_count(2)

@@ -52,15 +52,19 @@ def test_a_card_appears_and_its_button_works_without_a_reload_and_over_a_killed_
         expect(icon).to_have_attribute("href", "/icon/1.svg")
 
         page.locator("#find").fill("half a word")
+        began, followed = int(str(page.locator("body").get_attribute("data-seen"))), list[str]()
+        page.on("request", lambda one: followed.append(one.headers.get("last-event-id", "")))
         killed = holdfast.kill_daemon()
         expect(page.get_by_role("status").filter(has_text="Connection lost")).to_be_visible()
         holdfast.serve(another_than=killed)
-        expect(page.get_by_role("status").filter(has_text="Back")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="Reconnected")).to_be_visible()
         expect(page.locator("#find")).to_have_value("half a word")
+        assert began < max(int(seen) for seen in followed if seen), "it goes on after the last event that it saw"
 
-        card.get_by_role("button", name="Send again").press("Enter")
+        card.get_by_role("button", name="Retry").press("Enter")
         expect(page.get_by_role("status").filter(has_text="queued for homelab again")).to_be_visible()
         expect(card).to_have_count(0)
+        expect(page.locator("#cards")).to_be_focused()  # not another button, which a second Enter would press
         expect(heading).to_have_text("Nothing waits for you")
         assert page.title() == "Now · Holdfast"
     assert json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]["pending"] == 1
@@ -85,9 +89,9 @@ def test_who_wants_it_is_notified_and_the_tab_carries_the_number_that_waits(
     page.reload()
     icon = page.locator("link[rel=icon]")
     expect(page).to_have_title("Now · Holdfast")
-    page.get_by_role("button", name="Notify me when something waits").focus()
+    page.get_by_role("button", name="Turn on notifications").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Do not notify me")).to_be_focused()
+    expect(page.get_by_role("button", name="Turn off notifications")).to_be_focused()
     with no_reload(page):
         page.evaluate("window.away = true")
         make_dead_letter(holdfast, tmp_path / "homelab", "Renew the certificates.")
@@ -96,7 +100,7 @@ def test_who_wants_it_is_notified_and_the_tab_carries_the_number_that_waits(
         assert ">1</text>" in page.request.get(f"{holdfast.address()}/icon/1.svg").text()
         assert page.evaluate("window.noticed") == ["1 thing waits for you."]
         page.evaluate("window.away = false")
-        page.get_by_role("button", name="Send again").focus()
+        page.get_by_role("button", name="Retry").focus()
         page.keyboard.press("Enter")
         expect(page).to_have_title("Now · Holdfast")
         expect(icon).to_have_attribute("href", "/icon/0.svg")

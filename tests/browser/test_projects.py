@@ -57,7 +57,7 @@ def test_a_kill_that_was_resumed_is_reached_from_its_mark_and_from_its_project(
     assert serious(page, axe) == []
     page.goto(story.holdfast.address())
     project(page, "docs-site")
-    page.get_by_role("link", name="Was killed, and resumed").click()
+    page.get_by_role("link", name="Killed and resumed").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(title)
 
 
@@ -85,7 +85,7 @@ def test_a_message_is_sent_edited_and_cancelled_while_the_page_stays(story: Stor
     holdfast = story.holdfast
     page = opens(holdfast)
     project(page, "homelab")
-    waits = page.locator(".messages li").filter(has_text="waits")
+    waiting = page.locator(".messages li").filter(has_text="waiting")
 
     def queued() -> int:
         return int(json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]["pending"])
@@ -95,18 +95,18 @@ def test_a_message_is_sent_edited_and_cancelled_while_the_page_stays(story: Stor
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        expect(waits).to_contain_text("Reboot the box at night.")
+        expect(waiting).to_contain_text("Reboot the box at night.")
         assert queued() == 1
-        waits.get_by_text("Edit").click()
-        waits.get_by_label("Text of the message").fill("Reboot it at four.")
-        waits.get_by_role("button", name="Save").click()
-        expect(waits.locator("p").last).to_have_text("Reboot it at four.")
+        waiting.get_by_text("Edit").click()
+        waiting.get_by_label("Text of the message").fill("Reboot it at four.")
+        waiting.get_by_role("button", name="Save").click()
+        expect(waiting.locator("p").last).to_have_text("Reboot it at four.")
         holdfast.run("send", "homelab", "From the terminal.")
-        expect(waits.filter(has_text="From the terminal.")).to_have_count(1)
-        waits.filter(has_text="Reboot").get_by_role("button", name="Cancel").click()
-        expect(waits).to_have_count(1)
+        expect(waiting.filter(has_text="From the terminal.")).to_have_count(1)
+        waiting.filter(has_text="Reboot").get_by_role("button", name="Cancel").click()
+        expect(waiting).to_have_count(1)
         assert queued() == 1
         page.get_by_role("button", name="Pause recording").click()
-        expect(page.get_by_text("Recording is paused: nothing of this project is written down, and")).to_be_visible()
-        page.get_by_role("button", name="Go on recording").click()
-        expect(page.get_by_text("Recording is paused: nothing of this project is written down, and")).to_have_count(0)
+        expect(page.get_by_text("Recording is paused: nothing is stored for this project, and")).to_be_visible()
+        page.get_by_role("button", name="Resume recording").click()
+        expect(page.get_by_text("Recording is paused: nothing is stored for this project, and")).to_have_count(0)

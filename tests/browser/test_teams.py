@@ -49,13 +49,13 @@ def test_a_turn_is_asked_for_followed_and_cancelled_by_keyboard_alone(story: Sto
     assert "Two commits" in story.holdfast.run("teams", "history", "storefront").stdout
 
 
-def test_a_conversation_is_begun_afresh_without_the_script(story: Story, opens: Opens) -> None:
+def test_a_conversation_is_reset_without_the_script(story: Story, opens: Opens) -> None:
     page = opens(story.holdfast, "/teams", java_script_enabled=False)
     page.get_by_role("link", name=re.compile("storefront → payments")).click()
     expect(page.get_by_text("A repeated refund is booked twice.")).to_be_visible()
-    page.get_by_text("Begin afresh…").click()
-    page.get_by_role("button", name="Begin afresh").click()
-    expect(page.get_by_role("status").filter(has_text="begins afresh")).to_be_visible()
+    page.get_by_text("Reset…").click()
+    page.get_by_role("button", name="Reset").click()
+    expect(page.get_by_role("status").filter(has_text="starts a new session")).to_be_visible()
 
 
 def test_a_permission_is_allowed_where_it_is_shown(story: Story, opens: Opens) -> None:
@@ -74,4 +74,4 @@ def test_every_chart_has_its_table_and_its_file(story: Story, opens: Opens) -> N
         expect(figure.get_by_role("table")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV of Messages").click()
-    assert download.value.path().read_text().startswith("Begins,Sent,Done,Waiting,Failed,Not delivered,Cancelled\n")
+    assert download.value.path().read_text().startswith("Begins,Sent,Done,Waiting,Failed,Dead letter,Cancelled\n")

@@ -141,7 +141,7 @@ async def test_while_one_types_only_the_results_are_sent(world: Dashboard) -> No
         part = (await browser.get("/find?q=ledgerish", headers={"Holdfast-Parts": "results"})).text
         assert 'id="results"' in part and "<mark>" in part and "<html" not in part and "<form" not in part
         none = (await browser.get("/find?q=absent", headers={"Holdfast-Parts": "results"})).text
-        assert "Nothing has all of that" in none
+        assert "No results" in none
         for odd in ("x" * 5_000, "a " * 300, "a." * 90, "\u202e<script>", "%00", "%ed%a0%80", "(" * 50, "[a-z]+\\"):
             answer = await browser.get("/find", params={"q": odd})
             assert answer.status_code in (200, 414) and "<script>" not in answer.text.replace("<script type", "")

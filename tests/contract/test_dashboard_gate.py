@@ -10,17 +10,20 @@ import httpx2
 import pytest
 from tests.contract.conftest import Place
 from tests.contract.dashboard_world import ADDRESS, Dashboard, csrf_of, dashboard
-from tests.dashboard_pages import fixed
+from tests.dashboard_pages import actions, fixed
 
 from holdfast.connections.browser_sessions import IDLE_MS, LIFE_MS
 from holdfast.connections.keys import Scope
 from holdfast.dashboard.capability import FIRST_NAMES
 from holdfast.store import Tx
+from holdfast.store.events import head
 
 pytestmark = pytest.mark.anyio
 
 PAGES = fixed()
 """Every page with a fixed address."""
+ACTIONS = tuple(re.sub(r"\{\w+\}", "1", path) for path in actions())
+"""An address of everything that changes something."""
 
 
 @pytest.fixture
@@ -117,6 +120,27 @@ async def test_a_change_comes_from_a_page_of_this_very_port(world: Dashboard, he
         assert (await browser.post("/sign-out", data=form, headers=own)).status_code == 303
 
 
+@pytest.mark.parametrize("path", ACTIONS)
+async def test_every_change_is_refused_without_its_token_from_elsewhere_and_to_who_may_only_read(
+    world: Dashboard, path: str
+) -> None:
+    async with world.signed_in() as owner, world.signed_in(Scope.READ) as reader, world.signed_in() as other:
+        token, before = await csrf_of(owner), await world.store.read(head)
+        refused = [
+            await owner.post(path),
+            await owner.post(path, data={"csrf": await csrf_of(other)}),
+            await owner.post(path, data={"csrf": token}, headers={"Origin": "http://127.0.0.1:3000"}),
+            await owner.post(path, data={"csrf": token}, headers={"Sec-Fetch-Site": "cross-site"}),
+            *([await reader.post(path, data={"csrf": await csrf_of(reader)})] if path != "/sign-out" else []),
+        ]
+        assert [answer.status_code for answer in refused] == [403] * len(refused)
+        asked = await owner.get(path, params={"csrf": token})
+        assert asked.status_code in (404, 405), "a link changes nothing"
+        assert await world.store.read(head) == before, "nothing was changed"
+        allowed = await owner.post(path, data={"csrf": token})
+        assert allowed.status_code != 403, "with its token the change is considered"
+
+
 async def test_who_may_only_read_sees_the_pages_and_changes_nothing(world: Dashboard) -> None:
     key = await world.app.keys().create("phone", Scope.READ)
     async with world.browser() as reader, world.signed_in() as owner:
@@ -157,6 +181,7 @@ async def test_a_session_ends_idle_and_at_its_end_and_when_it_is_revoked(place: 
         assert (await browser.get("/")).status_code == 200, "it was used meanwhile"
         assert (await other.get("/")).status_code == 401, "it was not"
         (session,) = await world.browsers.list()
+        assert re.search(r">in \d+ \w+</time>", (await browser.get("/settings")).text), "its end is listed"
         form = {"csrf": await csrf_of(browser)}
         revoked = await browser.post(f"/settings/browsers/{session.id}/revoke", data=form)
         assert revoked.status_code == 303

@@ -164,7 +164,7 @@ async def test_hostile_texts_and_long_ones_are_shown_as_text(world: Dashboard) -
             assert "<script>alert" not in page and "\u202e" not in page and "\x1b" not in page
             assert "&lt;script&gt;alert(1)" in page
             assert len(page) < 150_000
-        (on,) = re.findall(r'href="([^"]+)"[^>]*>Go on<', (await browser.get(f"/sessions/{session}?t=3")).text)
+        (on,) = re.findall(r'href="([^"]+)"[^>]*>Next part<', (await browser.get(f"/sessions/{session}?t=3")).text)
         assert "the end</div>" in (await browser.get(on.replace("&amp;", "&"))).text
 
 

@@ -88,7 +88,7 @@ async def test_a_turn_is_followed_and_cancelled(place: Place) -> None:
         assert "Cancelled." in (await browser.get(url)).text
 
 
-async def test_a_conversation_is_compacted_copied_begun_afresh_and_archived(place: Place) -> None:
+async def test_a_conversation_is_compacted_forked_reset_and_archived(place: Place) -> None:
     async with teams_dashboard(place) as made, made.world.signed_in() as browser:
         url, ask = await made.asked(browser, "shop", "Which currencies?")
         await made.answered(ask.id)
@@ -225,7 +225,7 @@ async def test_notices_are_shown_where_they_were_told(place: Place) -> None:
         await made.world.store.write(lambda tx: queries.add_notice(tx, "bank", "shop", "Not yet told.", DAY))
         page = words((await browser.get(url)).text)
         assert "Notice from bank : The rate changes." in page
-        assert "told with the next turn: Not yet told." in page
+        assert "delivered with the next turn: Not yet told." in page
 
 
 async def test_hostile_texts_are_shown_as_text(place: Place) -> None:
@@ -294,9 +294,9 @@ async def test_figures_count_what_happened_in_their_period(place: Place) -> None
             assert f"{recoveries} times an agent got back" in page
             table = (await browser.get(f"/figures/asks.csv?period={period}")).text
             assert sum(int(row["Asked"]) for row in csv.DictReader(io.StringIO(table))) == asks
-        assert "3 sent to agents: 1 done, 1 waiting, 1 not delivered." in page
+        assert "3 sent to agents: 1 done, 1 waiting, 1 dead letter." in page
         table = (await browser.get("/figures/messages.csv?period=day")).text
-        sent = [(int(row["Sent"]), int(row["Not delivered"])) for row in csv.DictReader(io.StringIO(table))]
+        sent = [(int(row["Sent"]), int(row["Dead letter"])) for row in csv.DictReader(io.StringIO(table))]
         assert [sum(column) for column in zip(*sent, strict=True)] == [2, 1]
         assert (
             "After 1 of the 1 whose transcript is known it went on working." in page

@@ -279,7 +279,7 @@ def _recall(recovered: Recovered) -> Figure:
 def _messages(period: Period, sent: Sequence[SentMessages]) -> Figure:
     rows = [_outcomes([one for one in sent if one.step == place]) for place in range(len(period.labels))]
     total = [sum(column) for column in zip(*rows, strict=True)]
-    names = ("done", "waiting", "failed", "not delivered", "cancelled")
+    names = ("done", "waiting", "failed", "dead letter", "cancelled")
     became = ", ".join(f"{count:,} {name}" for name, count in zip(names, total[1:], strict=True) if count)
     return Figure(
         "messages",
@@ -293,7 +293,7 @@ def _messages(period: Period, sent: Sequence[SentMessages]) -> Figure:
 
 
 def _outcomes(sent: Sequence[SentMessages]) -> tuple[int, ...]:
-    """Return how many were sent, are done, wait, failed, were not delivered and were cancelled."""
+    """Return how many were sent, are done, wait, failed, became dead letters and were cancelled."""
     groups = (
         (Status.DONE,),
         (Status.PENDING, Status.LEASED, Status.HELD),

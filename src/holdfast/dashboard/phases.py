@@ -10,8 +10,8 @@ MOST_EVIDENCE = 6
 """Pieces of evidence shown of a gate, and of those that belong to none."""
 ENDED = {
     RunStatus.COMPLETE.value: "complete",
-    RunStatus.ORPHANED.value: "untouched for a day",
-    RunStatus.ABORTED.value: "given up",
+    RunStatus.ORPHANED.value: "orphaned",
+    RunStatus.ABORTED.value: "aborted",
 }
 SAID = {Status.PASS.value: "met", Status.SKIPPED.value: "not needed", Status.FAIL.value: "not met"}
 

@@ -67,7 +67,7 @@ class Everywhere:
                 if run.root in roots
             ),
             *([f"{counted(waiting, 'message')} waiting"] if waiting else []),
-            *([f"{dead} not delivered"] if dead else []),
+            *([counted(dead, "dead letter")] if dead else []),
             *(["recording paused"] if project.paused else []),
         ]
         return Open(sum(one.at_work for one in sessions), tuple(things))

@@ -40,7 +40,7 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._templates.globals.update(static=static_url, when=self.when, counted=counted)
+        self._templates.globals.update(static=static_url, when=self.when, until=self.until, counted=counted)
         self._templates.filters.update(outside=outside, seen=seen, block=block, size=size, number=number)
 
     def prepare(self) -> None:
@@ -78,9 +78,13 @@ class Renderer:
         """Return how long ago a time was, with the exact time beside it."""
         if ms is None:
             return Markup("never")
-        exact = f"{datetime.fromtimestamp(ms / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
         ago = age(max(0, self._clock() - ms))
-        return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), exact, ago)
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), _exact(ms), ago)
+
+    def until(self, ms: int) -> Markup:
+        """Return how far ahead a time is; the script leaves it as it is."""
+        ahead = age(max(60_000, ms - self._clock())).removesuffix(" ago")
+        return Markup('<time datetime="{}" title="{}" data-exact="yes">in {}</time>').format(iso(ms), _exact(ms), ahead)
 
 
 @pass_context
@@ -108,6 +112,10 @@ def _seen_by(context: Context, text: str, most: int) -> str:
         # Whole, so that a text whose author is known is cut only after it was searched.
         return text.mask_for(None) if isinstance(text, Words) else without_secrets(text[: most + MARGIN])
     return text[: most + MARGIN]
+
+
+def _exact(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _spoken(text: str) -> Markup:

@@ -134,10 +134,10 @@ class Waiting:
                     f"idle-{one.target}",
                     "idle at its terminal",
                     one.target,
-                    f"{one.waiting} waiting. Shall a copy of its conversation answer?",
+                    f"{one.waiting} waiting. Should a fork of its session answer?",
                     now,
                     None,
-                    Button(f"/questions/{one.target}", "Answer in a copy", {"decision": "fork"}),
+                    Button(f"/questions/{one.target}", "Answer in a fork", {"decision": "fork"}),
                     (Button(f"/questions/{one.target}", "Wait for the terminal", {"decision": "wait"}),),
                 )
                 for one in idle
@@ -148,12 +148,12 @@ class Waiting:
         return [
             Card(
                 f"dead-{one.target}-{one.row_id}",
-                "not delivered",
+                "dead letter",
                 one.target,
                 one.text,
                 one.finished_at or one.created_at,
                 None,
-                Button("/messages/retry", "Send again", {"target": one.target, "id": one.id}),
+                Button("/messages/retry", "Retry", {"target": one.target, "id": one.id}),
             )
             for one in await self._rooms.queue.listed(None, Status.DEAD, MOST)
         ]
@@ -162,7 +162,7 @@ class Waiting:
         return [
             Card(
                 f"ask-{state.ask.id}",
-                "an ask failed",
+                "ask failed",
                 state.ask.to_team,
                 state.ask.text,
                 state.ask.finished_at or state.ask.created_at,

@@ -95,18 +95,18 @@ def parts(rooms: Rooms) -> list[Part]:
         one = await found(request)
         name = request.field("thread", 64).strip() or None
         copy = await teams.fork(one.from_team or None, one.to_team, one.thread, name)
-        return Done("Copied. The original stays as it is.", conversation_url(copy.id))
+        return Done("Forked. The original stays as it is.", conversation_url(copy.id))
 
     async def reset(request: PageRequest) -> Done:
         one = await found(request)
         await teams.reset(one.from_team or None, one.to_team, one.thread)
-        return Done("The next ask begins afresh.")
+        return Done("Reset: the next ask starts a new session.")
 
     async def archive(request: PageRequest) -> Done:
         one = await found(request)
         restore = request.field("restore") == "yes"
         await teams.archive(one.from_team or None, one.to_team, one.thread, restore=restore)
-        return Done("The conversation is in use again." if restore else "The conversation is archived.")
+        return Done("The conversation is restored." if restore else "The conversation is archived.")
 
     path = "/teams/conversations/{id}"
     return [
@@ -133,8 +133,8 @@ def _frame(one: Conversation, process: TeamProcess | None, project: ProjectLink 
         (
             Fact("Thread", "temporary" if is_temporary(one.thread) else one.thread),
             Fact("Messages", f"{one.message_count:,}"),
-            *([Fact("Since it was shortened", f"{since:,}")] if one.compacted_count else []),
-            Fact("Begun", at=one.created_at),
+            *([Fact("Since compaction", f"{since:,}")] if one.compacted_count else []),
+            Fact("Started", at=one.created_at),
             Fact("Last used", at=one.last_used_at),
             Fact("Process", running),
         ),

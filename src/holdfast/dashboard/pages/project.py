@@ -112,12 +112,12 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
     async def pause(request: PageRequest) -> Done:
         for root in (project := await projects.find(request.path["id"])).roots:
             await rooms.reasoning.pause(Root(root, project.key, project.root.source))
-        return Done("Recording is paused: nothing of this project is written down until it goes on.")
+        return Done("Recording is paused: nothing is stored for this project until it is resumed.")
 
     async def unpause(request: PageRequest) -> Done:
         for root in (project := await projects.find(request.path["id"])).roots:
             await rooms.reasoning.unpause(Root(root, project.key, project.root.source))
-        return Done("Recording goes on.")
+        return Done("Recording is resumed.")
 
     async def send(request: PageRequest) -> Done:
         target, text = request.field("target"), request.field("text", MAX_TEXT)
@@ -171,7 +171,7 @@ def _frame(one: ShownRun, project: KnownProject) -> SessionFrame:
             Fact("Run", run.id),
             Fact("Protocol", run.protocol),
             *([Fact("Branch", run.branch)] if run.branch else []),
-            Fact("Begun", at=run.started_at),
+            Fact("Started", at=run.started_at),
             *([Fact("Ended", at=run.ended_at)] if run.ended_at else []),
         ),
         live="protocol.",

@@ -25,7 +25,7 @@ LABEL = 70
 """Characters of a thought that its row may show."""
 LABEL_MARGIN = 250
 """Characters beyond those that are searched for secrets."""
-STATES = {"active": "In use", "archived": "Archived", "all": "All"}
+STATES = {"active": "Active", "archived": "Archived", "all": "All"}
 OFFERED = 20
 """Sessions that are offered for linking."""
 EXPORTED = 2_000
@@ -144,7 +144,7 @@ def parts(rooms: Rooms) -> list[Part]:
 
     async def restore(request: PageRequest) -> Done:
         await browser.restore(request.path["id"])
-        return Done("Back from the archive.")
+        return Done("Restored from the archive.")
 
     async def link(request: PageRequest) -> Done:
         other = request.field("other").strip().rsplit("/", 1)[-1]
@@ -153,7 +153,7 @@ def parts(rooms: Rooms) -> list[Part]:
             problem = "matches several sessions" if ids else "is no session's id"
             raise BadInput("other", problem, recovery="Copy the id from the other session's page.")
         linked = await browser.link(_caller(request), request.path["id"], other if other in ids else ids[0])
-        return Done(f"Linked; {linked.id} leads to the other session, and back.")
+        return Done(f"Linked: each of the two sessions now shows the other ({linked.id}).")
 
     changes = {
         "rename": rename,
@@ -181,7 +181,7 @@ def _frame(session: Session) -> SessionFrame:
     facts = [
         Fact("Thoughts", f"{session.thought_count:,}"),
         *([Fact("Branches", f"{session.branch_count:,}")] if session.branch_count else []),
-        Fact("Begun", at=session.created_at),
+        Fact("Started", at=session.created_at),
         Fact("Last used", at=session.updated_at),
         *([Fact("Tags", ", ".join(session.tags))] if session.tags else []),
         *([Fact("Domain", session.domain)] if session.domain else []),

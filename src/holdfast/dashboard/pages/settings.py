@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.connections.browser_sessions import BrowserSessions
-from holdfast.connections.model import Connection, State
+from holdfast.connections.browser_sessions import IDLE_MS, BrowserSessions
+from holdfast.connections.model import Connection
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.settings_in_force import settings_in_force
@@ -25,14 +25,6 @@ SYSTEMS = (
     ("Mac OS", "macOS"),
     ("Linux", "Linux"),
 )
-STATES = {
-    State.ACTIVE: "at work",
-    State.IDLE: "idle",
-    State.DETACHED: "away",
-    State.EXPIRED: "ended",
-    State.REVOKED: "revoked",
-}
-"""What a person would call the states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,6 @@ class ConnectionRow:
     """A connection as the page shows it."""
 
     connection: Connection
-    state: str
     project: str | None
     project_url: str | None
 
@@ -59,6 +50,7 @@ def parts(rooms: Rooms, browsers: BrowserSessions) -> list[Part]:
             "settings.html",
             browsers=await browsers.list(),
             browser_name=browser_name,
+            ends=lambda one: min(one.expires_at, one.seen_at + IDLE_MS),
             keys=[key for key in keys if key.revoked_at is None],
             revoked=sum(key.revoked_at is not None for key in keys),
             settings=settings_in_force(rooms.settings),
@@ -132,7 +124,7 @@ def _row(connection: Connection) -> ConnectionRow:
     root = connection.bound_root or connection.root_uri
     path = path_of(root) if root else None
     name = (path.name if path else root) or root
-    return ConnectionRow(connection, STATES[State(connection.state)], name, project_url(root) if root else None)
+    return ConnectionRow(connection, name, project_url(root) if root else None)
 
 
 def _number(text: str | None) -> int | None:

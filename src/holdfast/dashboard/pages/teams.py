@@ -82,7 +82,7 @@ def parts(rooms: Rooms) -> list[Part]:
     async def cancel(request: PageRequest) -> Done:
         state = await rooms.teams.cancel(request.path["id"])
         if state.ask.status != AskStatus.CANCELLED.value:
-            return Done("It was over already.")
+            return Done("It had already ended.")
         return Done(f"The ask to {state.ask.to_team} is cancelled.")
 
     return [Page("/teams", show), Action("/teams/ask", ask), Action("/teams/asks/{id}/cancel", cancel)]

@@ -4,11 +4,12 @@
 export function morph(from, to) {
   const held = document.activeElement;
   change(from, to);
-  // What had the focus may be gone: whoever uses the keyboard goes on in the same region.
-  if (held && held !== document.body && !held.isConnected) {
-    const next = from.querySelector("button, a[href], input:not([type=hidden]), summary") ?? document.getElementById("content");
-    next?.focus({ preventScroll: true });
-  }
+  if (!held || held === document.body || held === document.activeElement) return;
+  // What had the focus was moved, which takes it away, or is gone: then the region has it, and Tab goes on from there.
+  // Never another button: a second Enter must not act on something else.
+  const next = held.isConnected ? held : from;
+  if (next === from && !from.hasAttribute("tabindex")) from.tabIndex = -1;
+  next.focus({ preventScroll: true });
 }
 
 function change(from, to) {

@@ -110,7 +110,7 @@ function connection(state) {
     location.reload();
   } else if (wasLost) {
     wasLost = false;
-    show(link, "Back. The page goes on where it was.");
+    show(link, "Reconnected. The page is up to date.");
     backTimer = setTimeout(() => (link.hidden = true), BACK_MS);
     clearTimeout(timer);
     timer = null;
@@ -162,9 +162,10 @@ document.addEventListener("submit", async (event) => {
     if (answer.ok) form.reset();
     changed(null);
   } catch {
-    show(said, "The daemon did not answer. Look whether it took effect before you try again.");
+    show(said, "The daemon did not answer. Check whether it took effect before you try again.");
   } finally {
     if (button) button.disabled = false;
+    if (document.activeElement === document.body) button?.focus({ preventScroll: true }); // a disabled button loses it
   }
 });
 
@@ -189,7 +190,7 @@ function wantsNotice() {
 function labelNotices() {
   for (const button of document.querySelectorAll("[data-notify]")) {
     button.hidden = !("Notification" in window);
-    button.textContent = wantsNotice() ? "Do not notify me" : "Notify me when something waits";
+    button.textContent = wantsNotice() ? "Turn off notifications" : "Turn on notifications";
     button.setAttribute("aria-pressed", String(wantsNotice()));
   }
 }
