@@ -26,7 +26,7 @@ SYSTEMS = (
     ("Linux", "Linux"),
 )
 STATES = {
-    State.ACTIVE: "at work",
+    State.ACTIVE: "active",
     State.IDLE: "idle",
     State.DETACHED: "away",
     State.EXPIRED: "ended",
