@@ -367,6 +367,7 @@ class Story:
     def _teams(self) -> None:
         self._at(-4)
         self._ask("storefront", CURRENCIES)
+        self._at(-1)  # a request expires after five minutes
         self._ask("payments", MIGRATION)
 
         def asked() -> bool:
@@ -481,7 +482,7 @@ def _spent(answer: str) -> dict[str, float]:
 @contextmanager
 def told() -> Iterator[Story]:
     """A story in a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-story-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="home-", dir="/tmp") as folder:
         story = Story(Path(folder))
         try:
             story.tell()

@@ -68,7 +68,7 @@ def test_a_revoked_browser_sees_nothing_more_at_once(holdfast: Installation, ope
         expect(mine.get_by_role("status").filter(has_text="signed out")).to_be_visible()
         expect(row).to_have_count(0)
     expect(other.get_by_text("You are not signed in")).to_be_visible()
-    expect(mine.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(mine.get_by_role("heading", name="Settings", exact=True)).to_be_visible()
 
 
 def test_a_key_that_may_only_look_signs_in_and_finds_no_button(holdfast: Installation, chromium: Browser) -> None:
