@@ -55,10 +55,11 @@ def _unused() -> Iterator[tuple[Installation, dict[str, str]]]:
 @contextmanager
 def _storied() -> Iterator[tuple[Installation, dict[str, str]]]:
     with told() as story:
-        kiosk = project_url(canonical_uri(str(story.project("kiosk"))))
+        kiosk, shop = (project_url(canonical_uri(str(story.project(name)))) for name in ("kiosk", "storefront"))
         yield (
             story.holdfast,
             {
+                "/projects/{id}": shop,
                 "/projects/{id}/sessions/{session}": f"{kiosk}/sessions/{story.killed}",
                 "/teams/conversations/{id}": conversation_url(1),
             },
