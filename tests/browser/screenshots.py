@@ -12,19 +12,25 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import FloatRect, sync_playwright
 from tests.browser.chromium import FLAGS, MISSING, find
 from tests.browser.conftest import sign_in_link
 from tests.browser.story import told
 from tests.dashboard_pages import find_pages
 from tests.installation import Installation
 
+from holdfast.dashboard.urls import conversation_url, project_url
+from holdfast.identity.project import canonical_uri
+
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures" / "dashboard"
 TALLEST = 1_400
 """Pixels of a page that are shown in the documentation."""
+GONE = "/projects/nothing"
+"""An address without a page."""
 MOST_BYTES = 1_500_000
 """Of all pictures of the documentation together."""
 
@@ -35,21 +41,29 @@ def name_of(pattern: str) -> str:
 
 
 @contextmanager
-def _unused() -> Iterator[Installation]:
+def _unused() -> Iterator[tuple[Installation, dict[str, str]]]:
     """A daemon whose store is empty."""
     with tempfile.TemporaryDirectory(prefix="holdfast-empty-", dir="/tmp") as folder:
         holdfast = Installation(Path(folder) / "holdfast")
         holdfast.serve()
         try:
-            yield holdfast
+            yield holdfast, {}
         finally:
             holdfast.close()
 
 
 @contextmanager
-def _storied() -> Iterator[Installation]:
+def _storied() -> Iterator[tuple[Installation, dict[str, str]]]:
     with told() as story:
-        yield story.holdfast
+        kiosk, shop = (project_url(canonical_uri(str(story.project(name)))) for name in ("kiosk", "storefront"))
+        yield (
+            story.holdfast,
+            {
+                "/projects/{id}": shop,
+                "/projects/{id}/sessions/{session}": f"{kiosk}/sessions/{story.killed}",
+                "/teams/conversations/{id}": conversation_url(1),
+            },
+        )
 
 
 def take(folder: Path, widths: Sequence[int], *, empty: bool = False, tallest: int | None = None) -> list[Path]:
@@ -59,21 +73,29 @@ def take(folder: Path, widths: Sequence[int], *, empty: bool = False, tallest: i
         sys.exit(MISSING)
     folder.mkdir(parents=True, exist_ok=True)
     taken = []
-    with _unused() if empty else _storied() as holdfast, sync_playwright() as playwright:
+    with _unused() if empty else _storied() as (holdfast, chosen), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         for theme in ("light", "dark"):
             page = browser.new_context(color_scheme=theme, reduced_motion="reduce").new_page()
             page.goto(sign_in_link(holdfast))
             page.wait_for_url(f"{holdfast.address()}/")
-            for pattern, path in sorted(find_pages(page, holdfast.address()).items()):
+            stranger = browser.new_context(color_scheme=theme, reduced_motion="reduce").new_page()
+            found = find_pages(page, holdfast.address()) | chosen | {"/find": "/find?q=refund"}
+            shown = [(page, name_of(pattern), path) for pattern, path in found.items()]
+            for window, name, path in [
+                *sorted(shown, key=itemgetter(1)),
+                (stranger, "sign-in", "/"),
+                (page, "error", GONE),
+            ]:
                 for width in widths:
-                    page.set_viewport_size({"width": width, "height": 900})
-                    page.goto(holdfast.address() + path)
-                    height = page.evaluate("document.documentElement.scrollHeight")
+                    window.set_viewport_size({"width": width, "height": 900})
+                    window.goto(holdfast.address() + path)
+                    height = window.evaluate("document.documentElement.scrollHeight")
                     height = min(height, tallest or height)
                     at = f"-{width}" if len(widths) > 1 else ""
-                    file = folder / f"{name_of(pattern)}-{theme}{at}.png"
-                    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": height}, full_page=True)
+                    file = folder / f"{name}-{theme}{at}.png"
+                    clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": height}
+                    window.screenshot(path=file, clip=clip, full_page=True)
                     taken.append(_smaller(file))
         browser.close()
     return taken

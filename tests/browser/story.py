@@ -50,6 +50,66 @@ ASKS = (
 )
 """Who asked whom what in the morning, and what was answered."""
 
+MIGRATION = "Apply migration 0042 to the staging database, and tell me how many invoices it numbered."
+CURRENCIES = "Which currencies does the checkout offer in Switzerland?"
+APPLIED = {
+    "command": "psql staging -v ON_ERROR_STOP=1 -f migrations/0042_numbers.sql",
+    "description": "Apply migration 0042 to the staging database",
+}
+TO_COME = {
+    MIGRATION: f"permission Bash {json.dumps(APPLIED)}\n1,208 invoices of 31 tenants are numbered, without a gap.",
+    CURRENCIES: "fail\nAPI Error: 529 overloaded_error: the model is overloaded, and 10 tries were in vain.",
+}
+"""What is asked at the end: one waits for a permission, one fails."""
+
+THOUGHTS: tuple[dict[str, object], ...] = (
+    {"thought": "Some orders are charged twice; all of them were slow. 14 of 1,208 since Monday."},
+    {"thought": "charge() tries again after 5 s, but the bank had booked the first try and was only late to answer."},
+    {
+        "thought": "A longer timeout only hides it: the bank took 41 s once.",
+        "branchFromThought": 2,
+        "branchId": "timeout",
+    },
+    {"thought": "And customers would wait at the till. Ruled out.", "branchId": "timeout"},
+    {
+        "thought": "Ask the bank before each new try whether the order is booked.",
+        "branchFromThought": 2,
+        "branchId": "ask",
+    },
+    {"thought": "Its list is a minute behind, so this does not help.", "branchId": "ask"},
+    {
+        "thought": "The bank takes an Idempotency-Key. With the same key a second try answers what the first did.\n\n"
+        "The key must be known before the first try, and the same after a restart: a random one, kept in memory, "
+        "is not enough. The order's id is both."
+    },
+    {"thought": "A key per try would be wrong: it must be one per order.", "isRevision": True, "revisesThought": 7},
+    {"thought": "Refunds have the same fault. There the key is the refund's id: an order may have several."},
+    {"thought": "To test it, a bank that books at once and answers after the timeout."},
+)
+"""How the agent of the shop finds out why orders are charged twice."""
+GAPS: tuple[dict[str, object], ...] = (
+    {"thought": "Invoice numbers without a gap, per tenant: what may take a number and lose it?"},
+    {"thought": "A database sequence is not rolled back, so a failed invoice would leave a gap."},
+    {"thought": "One row per tenant, locked while the invoice is written. 31 tenants, so nobody waits long."},
+    {"thought": "The old invoices are numbered by date, tenant by tenant, in one transaction each."},
+)
+LEAK: tuple[dict[str, object], ...] = (
+    {"thought": "The screen freezes after about nine hours. Memory grows by 1.2 MB with every slide."},
+    {"thought": "The decoder's cache? It is bounded, at 40 MB.", "branchFromThought": 1, "branchId": "cache"},
+    {"thought": "The timer of a slide keeps its frames, and is never cancelled. That is 1.2 MB."},
+)
+
+CHECKED = {
+    "storefront": """\
+booked = ["r-2291", "r-2291"]  # by a bank that answers after the timeout
+times = booked.count("r-2291")
+if times != 1:
+    raise SystemExit(f"FAILED a slow bank books a refund once: r-2291 was booked {times} times")
+""",
+    "docs-site": "print('41 links, 0 broken')\n",
+}
+"""What the checks of these projects run; the shop's fails."""
+
 CHECKS = {".py": "ruff check", ".md": "npx markdownlint", ".sql": "sqlfluff lint", ".yaml": "yamllint"}
 CLAUDE = ("claude-code", "2.1.325")
 LOOKED_AT = tuple(
@@ -101,9 +161,12 @@ class Story:
             history.repository(self.project(name))
         (self.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
         (self.holdfast.home / "echo").mkdir()
-        answers = {question: answer for _, _, _, question, answer in ASKS}
-        (self.holdfast.home / "echo" / "answers.json").write_text(json.dumps(answers))
+        answers = {question: answer for _, _, _, question, answer in ASKS} | TO_COME
+        spent = {question: {"answer": answer, **_spent(answer)} for question, answer in answers.items()}
+        (self.holdfast.home / "echo" / "answers.json").write_text(json.dumps(spent))
         self.holdfast.serve()
+        for name, script in CHECKED.items():
+            self._governed(name, script)
         self._docs()
         self._kiosk()
         self._asks(-250)
@@ -114,6 +177,7 @@ class Story:
         self._billing()
         self._asks(0)
         self._idle()
+        self._pictures()
         self._keys()
         self._teams()
         self._at(0)
@@ -135,7 +199,7 @@ class Story:
         """Let teams ask each other up to a time."""
         while self._asked and self._asked[0][0] < until:
             at, sender, team, question, _ = self._asked.pop(0)
-            self._at(max(at, self._left // MINUTE))
+            self._at(at)
             self.holdfast.run("teams", "ask", team, question, *(["--from", sender] if sender else []))
 
     def _docs(self) -> None:
@@ -144,6 +208,9 @@ class Story:
         session = self._session("docs-site")
         session.context = 31_000
         session.ask("Bring the install page up to date, and check every link.")
+        with Agent(self.holdfast, self.project("docs-site"), session=session.id, client=CLAUDE) as agent:
+            agent.call("session_start", objective="Install page for 0.2: every step tried, every link checked")
+        self._seen_reading(session, "README.md")
         session.todos(rewrite_the_install_page="in_progress", check_every_link="pending")
         self._work(session, 4, "guide/install.md")
         session.say("The page is rewritten. I check the links.", stop_reason=None)
@@ -157,6 +224,14 @@ class Story:
         self.resumed = session.id
         session.todos(rewrite_the_install_page="completed", check_every_link="completed")
         self._commit("docs-site", session, "Install page for 0.2")
+        with Agent(self.holdfast, self.project("docs-site"), session=session.id, client=CLAUDE) as agent:
+            agent.call(
+                "session_end",
+                summary="The install page is rewritten for 0.2. Every step was tried on a fresh Debian 13; all 41 links"
+                " lead somewhere.",
+                key_decisions=["pipx comes first, pip second", "The page for Windows says WSL, and nothing else"],
+                next_session_notes="The pictures of the first start are still those of 0.1.",
+            )
         session.say("The install page is up to date; 41 links checked, none is broken.")
         session.end()
 
@@ -177,6 +252,7 @@ class Story:
         for name in ("docs/slides.md", "src/player/loop.py", "src/player/timers.py"):
             first.read(f"{first.cwd}/{name}")
         self._work(first, 4, "src/player/frames.py")
+        self._think("kiosk", first, LEAK)
         first.fail("pytest tests/test_night.py", "Exit code 1\nMemoryError: 412 frames are kept")
         self._work(first, 5, "src/player/slides.py")
         first.change("tests/test_night.py", "one night\n")
@@ -205,6 +281,16 @@ class Story:
         session.ask("Is the freeze gone on the machine in the hall?")
         session.say("Yes: it ran through the night, at 31 MB.")
 
+    def _pictures(self) -> None:
+        """Another agent at work."""
+        self._at(-24)
+        session = self._session("docs-site", pid=self._process())
+        session.ask("Now take the pictures of the first start again, for 0.2.")
+        self._work(session, 4, "guide/first-start.md")
+        self._at(-3)
+        session.say("Three of five pictures are taken. The next is the one with an empty list.", stop_reason=None)
+        session.call("Bash", {"command": "npx playwright screenshot first-start.html guide/empty.png"})
+
     def _storefront(self) -> None:
         self._at(-250)
         session = self._session("storefront", pid=self._process())
@@ -216,12 +302,11 @@ class Story:
         self._work(session, 8, "src/charge.py")
         session.fail("pytest tests/test_charge.py", "Exit code 1\nAssertionError: charged 2 times")
         agent = self._connected("storefront", session)
-        for thought in (
-            "Some orders are charged twice; all of them were slow.",
-            "charge() retries a timeout that the bank had booked.",
-            "A longer timeout only hides it: ruled out.",
-        ):
-            agent.call("thought", thought=thought, nextThoughtNeeded=True, thoughtNumber=1, totalThoughts=5)
+        agent.call("session_start", objective="Charge and refund each order once, however slow the bank is")
+        self._seen_reading(session, "README.md")
+        agent.call("advance_phase", to="WORKING")
+        for thought in THOUGHTS[:-2]:
+            agent.call("thought", nextThoughtNeeded=True, **thought)
         self._at(-150)
         session.ask("Keep the retries: the bank is often slow.")
         session.say("Then every retry must carry the same key.", stop_reason=None)
@@ -235,11 +320,17 @@ class Story:
         self._commit("storefront", session, "Send the order's id as a key")
         self._at(-35)
         session.ask("Good. Now the same for refunds.")
+        for thought in THOUGHTS[-2:]:
+            agent.call("thought", nextThoughtNeeded=True, **thought)
         session.todos(read_refund_code="completed", hand_on_the_order_id="in_progress", test_a_slow_bank="pending")
         self._work(session, 6, "src/refund.py")
+        self._at(-6)
+        agent.refused("session_end", summary="Charges and refunds carry a key")
         self._at(-2)
-        session.say("The key is passed on; now the test with a slow bank.", stop_reason=None)
-        session.call("Bash", {"command": "pytest -x tests/test_refund.py"})
+        session.say(
+            "A slow bank still books the refund twice: the retry makes a new key. I mend that.", stop_reason=None
+        )
+        session.call("Bash", {"command": "python3 -I tests/test_refund.py"})
 
     def _homelab(self) -> None:
         self._at(-190)
@@ -252,12 +343,13 @@ class Story:
             for _ in range(5):
                 agent.call("take_message")
                 agent.call("finish_message", id="certs", outcome="later")
+        self.holdfast.run("send", "homelab", "The new box has a second disk: put the nightly backups there.")
         self._work(first, 7, "dns/zones.yaml")
         self._at(-70)
         second = self._session("homelab", pid=self._process())
-        second.ask("hello?")
-        second.say("Hello! I was restarted. Shall I go on with the DNS records?")
-        second.hook("UserPromptSubmit", prompt="hello?")
+        second.ask("Are you there again?")
+        second.say("Yes. I was restarted while I moved the DNS records: 214 are exported. Shall I go on?")
+        second.hook("UserPromptSubmit", prompt="Are you there again?")
 
     def _billing(self) -> None:
         self._at(-95)
@@ -267,19 +359,19 @@ class Story:
         session.todos(write_the_migration="completed", backfill_old_invoices="in_progress", drop_the_counter="pending")
         self._work(session, 6, "migrations/0042_numbers.sql")
         self._at(-48)
+        self._think("billing-api", session, GAPS)
         session.say("The migration is written. Next I backfill the old invoices, tenant by tenant.", stop_reason=None)
         session.call("Bash", {"command": "python -m billing.backfill --dry-run"})
         session.hook("PreCompact", trigger="auto")
 
     def _teams(self) -> None:
         self._at(-4)
-        command = {"command": "psql billing -f migrations/0042_numbers.sql", "description": "Apply the migration"}
-        self._ask("payments", f"Apply the migration.\npermission Bash {json.dumps(command)}")
-        self._ask("storefront", "Which currencies do we show?\nfail")
+        self._ask("storefront", CURRENCIES)
+        self._at(-1)  # a request expires after five minutes
+        self._ask("payments", MIGRATION)
 
         def asked() -> bool:
-            told = self.holdfast.run("teams", "status", "--json").stdout
-            return "Apply the migration" in told or '"approvals": [{' in told
+            return APPLIED["description"] in self.holdfast.run("teams", "status", "--json").stdout
 
         wait_until(asked, "a permission is asked for")
 
@@ -299,6 +391,19 @@ class Story:
 
     def _ask(self, team: str, question: str) -> None:
         self.holdfast.run("teams", "ask", team, question, "--timeout", "1")
+
+    def _governed(self, name: str, script: str) -> None:
+        """Let a project follow the protocol, with a command that checks it and that its owner trusts."""
+        project, check = self.project(name), "tests/test_refund.py" if name == "storefront" else "tests/links.py"
+        for path, text in (
+            (".holdfast/protocol.toml", f'[gates.QUALITY_CHECKS]\ncommand = ["python3", "-I", "{check}"]\n'),
+            (check, script),
+        ):
+            (project / path).parent.mkdir(exist_ok=True)
+            (project / path).write_text(text)
+        self.histories[name].commit("Check the work", at=project)
+        trusted = self.holdfast.at_terminal("trust", str(project))
+        assert trusted.returncode == 0, trusted.stdout
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
@@ -323,6 +428,24 @@ class Story:
         else:
             made.start(pid=pid)
         return made
+
+    def _think(self, name: str, session: Session, thoughts: tuple[dict[str, object], ...]) -> None:
+        """The agent records its thoughts."""
+        with Agent(self.holdfast, self.project(name), session=session.id, client=CLAUDE) as agent:
+            for thought in thoughts:
+                agent.call("thought", nextThoughtNeeded=True, **thought)
+
+    def _seen_reading(self, session: Session, name: str) -> None:
+        """The agent reads a file, and its hook tells."""
+        session.read(f"{session.cwd}/{name}")
+        path = f"{session.cwd}/{name}"
+        shown = {"filePath": path, "content": "…", "numLines": 1, "startLine": 1, "totalLines": 1}
+        session.hook(
+            "PostToolUse",
+            tool_name="Read",
+            tool_input={"file_path": path},
+            tool_response={"type": "text", "file": shown},
+        )
 
     def _connected(self, name: str, session: Session) -> Agent:
         """The agent's own connection, which stays."""
@@ -350,10 +473,16 @@ class Story:
                 session.run("Bash", {"command": f"{CHECKS[Path(file).suffix]} {file}"}, "no problem found")
 
 
+def _spent(answer: str) -> dict[str, float]:
+    """What an answer costs, about as much as a model's would."""
+    read, written = 9_000 + 97 * len(answer), 11 * len(answer)
+    return {"input_tokens": read, "output_tokens": written, "cost_usd": (3 * read + 15 * written) / 1_000_000}
+
+
 @contextmanager
 def told() -> Iterator[Story]:
     """A story in a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-story-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="home-", dir="/tmp") as folder:
         story = Story(Path(folder))
         try:
             story.tell()

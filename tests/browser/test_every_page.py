@@ -15,7 +15,6 @@ from tests.browser.hostile import TEXTS, told_with_hostile_texts
 from tests.browser.story import Story, told
 from tests.dashboard_pages import find_pages, patterns
 from tests.installation import Installation
-from tests.process.agent import Agent
 
 MOST_BYTES = 150_000
 
@@ -48,10 +47,8 @@ def unreachable(page: Page) -> list[str]:
 
 @pytest.fixture(scope="module")
 def story() -> Iterator[Story]:
-    """The story, told once for the tests of this file, and a run of a protocol."""
+    """The story, told once for the tests of this file."""
     with told() as story:
-        with Agent(story.holdfast, story.project("storefront"), session="governed") as agent:
-            agent.call("session_start", objective="Charge once, whatever the bank answers")
         yield story
 
 

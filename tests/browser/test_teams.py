@@ -61,7 +61,7 @@ def test_a_conversation_is_reset_without_the_script(story: Story, opens: Opens) 
 def test_a_permission_is_allowed_where_it_is_shown(story: Story, opens: Opens) -> None:
     page = opens(story.holdfast, "/teams")
     with no_reload(page):
-        card = page.locator(".card").filter(has_text="psql billing")
+        card = page.locator(".card").filter(has_text="psql staging")
         card.get_by_role("button", name="Allow").click()
         expect(card).to_have_count(0)
     wait_until(lambda: "allowed" in story.holdfast.run("teams", "history", "payments").stdout, "it is answered")

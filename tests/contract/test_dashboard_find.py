@@ -16,7 +16,9 @@ from holdfast.bridge.model import Priority
 from holdfast.bridge.queries import queue as queue_queries
 from holdfast.connections.keys import Scope
 from holdfast.history.service import History
+from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
+from holdfast.protocol.protocols import SIMPLE
 from holdfast.protocol.runs import Run
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.service import Reasoning
@@ -61,7 +63,7 @@ def put(tx: Tx, project: Path) -> None:
             ttl_ms=60_000,
             reply_to=None,
         )
-    run = Run(0, "", project.as_uri(), project.as_uri(), "work", "{}", "Make it less ledgerish")
+    run = Run(0, "", project.as_uri(), project.as_uri(), "simple", definition.dumps(SIMPLE), "Make it less ledgerish")
     protocol_queries.begin(tx, run, ())
 
 
@@ -105,8 +107,9 @@ async def test_every_kind_is_found_with_its_line_marked_and_linked(world: Dashbo
         urls = list(lines.values())
         assert re.fullmatch(r"/sessions/[\w-]+", urls[0]) and re.fullmatch(r"/sessions/[\w-]+\?t=3", urls[1])
         assert urls[3].startswith("/teams/conversations/")
-        assert [url.partition("#")[2] for url in urls[4:]] == ["sessions", "queues", "runs"]
+        assert [url.partition("#")[2] for url in urls[4:6]] == ["sessions", "queues"]
         assert all(url.startswith("/projects/") for url in urls[4:])
+        assert "Make it less ledgerish" in (await browser.get(urls[6])).text and "/runs/" in urls[6]
         assert "7 results" in page
 
 

@@ -199,10 +199,10 @@ async def test_sign_in_and_out_are_in_the_audit(world: Dashboard) -> None:
         await browser.get("/open/nonsense")
         await browser.post("/sign-out", data={"csrf": await csrf_of(browser)})
     lines = await world.app.connections.audit_lines(None, None, 10)
-    assert [(line.action, line.outcome) for line in reversed(lines)] == [
-        ("sign_in", "ok"),
-        ("sign_in", "link_unknown"),
-        ("sign_out", "ok"),
+    assert [(line.action, line.outcome, line.principal) for line in reversed(lines)] == [
+        ("sign_in", "ok", "owner"),
+        ("sign_in", "link_unknown", None),
+        ("sign_out", "ok", "owner"),
     ]
 
 

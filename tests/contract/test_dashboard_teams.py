@@ -63,6 +63,9 @@ async def test_a_permission_is_shown_whole_and_allowed(place: Place) -> None:
         page = (await browser.get("/teams")).text
         assert "psql -f 42.sql" in page and request.digest in page
         assert "waits until you allow" in words((await browser.get(url)).text)
+        assert "none at work, 1 waits for you" in words(page)
+        now = words((await browser.get("/")).text)
+        assert "1 waits for you" in now and "at work" not in now, "it waits, and does not work"
         wrong = await post(browser, f"/approvals/{request.id}", decision="allow", digest="another")
         assert wrong.status_code == 422
         await post(browser, f"/approvals/{request.id}", decision="allow", digest=request.digest)

@@ -123,7 +123,7 @@ class Session(Transcript):
         """The session-start hook; what the model is told."""
         return self.hook("SessionStart", env={"CLAUDE_PID": str(pid), **env}, source=source)
 
-    def hook(self, event: str, env: dict[str, str] | None = None, **payload: str) -> str:
+    def hook(self, event: str, env: dict[str, str] | None = None, **payload: Any) -> str:
         told = {"session_id": self.id, "transcript_path": str(self.path), "cwd": self.cwd, "hook_event_name": event}
         done = self.history.holdfast.run("hook", event, stdin=json.dumps(told | payload), env=env)
         assert done.returncode == 0, done.stderr

@@ -91,7 +91,7 @@ class BrowserSessions:
             await self._failed(attempt, "key_unknown")
             raise NotSignedIn("This key is not known.", recovery="`holdfast key` prints the owner's.")
         if key.teams is not None:
-            await self._failed(attempt, "key_limited")
+            await self._failed(_by(key, attempt), "key_limited")
             raise NotSignedIn("This key is limited to teams.", recovery="The dashboard needs a key that is not.")
         return await self._begin(key, attempt)
 
@@ -129,7 +129,7 @@ class BrowserSessions:
 
         def write(tx: Tx) -> None:
             session_id = browser_sessions.begin(tx, digest, key.name, key.scope.value, attempt, LIFE_MS)
-            audit.write(tx, Entry("sign_in", "ok", session_id, attempt))
+            audit.write(tx, Entry("sign_in", "ok", session_id, _by(key, attempt)))
 
         await self._store.write(write)
         return secret
@@ -152,3 +152,8 @@ class BrowserSessions:
 
     def _digest(self, purpose: str, secret: str) -> str:
         return hmac.new(self._secret, f"{purpose}:{secret}".encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+
+def _by(key: Key, attempt: Attempt) -> Attempt:
+    """Return the attempt of a browser, now that its key is known."""
+    return Attempt(attempt.address, attempt.client, key.name)

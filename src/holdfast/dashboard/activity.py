@@ -42,6 +42,7 @@ TOLD = {
     "way back": "the way back",
 }
 MOST_TOLD = 5
+WAITS = "waits for you"
 CUT_OFF = "cut off in the middle of its turn"
 UNDER_WAY = {"read": "reads", "changed": "changes", "ran": "runs", "planned": "plans", "used": "uses"}
 FILES = ("read", "changed")
@@ -74,7 +75,7 @@ class ProjectRow:
     agent: str
     """Who works there."""
     state: str
-    """"at work", "idle" (somebody is there), "cut off" or "quiet"."""
+    """"at work", "waits for you", "idle" (somebody is there), "cut off" or "quiet"."""
     text: str
     """What it said last, is at or was asked: outside text."""
     action: Doing | None
@@ -88,7 +89,7 @@ class Activity:
     """All projects."""
 
     rows: tuple[ProjectRow, ...]
-    """Those at work first, then the last used."""
+    """Those at work or waiting first, then the last used."""
     more: int
     at_work: int
     """Agents that are in the middle of something."""
@@ -118,8 +119,8 @@ async def look(rooms: Rooms, recently: Recently) -> Activity:
     places = {name: canonical_uri(str(team.project)) for name, team in rooms.teams.targets().items()}
     projects = _gather(recently, connections, steps, running, updates, places)
     rows = [row for row in (_row(one, recently.now) for one in projects) if row is not None]
-    rows.sort(key=lambda row: (row.state != "at work", -row.last_at))
-    at_work = len(running) + sum(one.at_work for one in recently.sessions)
+    rows.sort(key=lambda row: (row.state not in ("at work", WAITS), -row.last_at))
+    at_work = sum(one.approval is None for one in running) + sum(one.at_work for one in recently.sessions)
     return Activity(tuple(rows[:MOST_ROWS]), max(0, len(rows) - MOST_ROWS), at_work, recently)
 
 
@@ -199,7 +200,8 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
     hooked, action = AGENTS[DEFAULT].title, None
     if project.asks:
         ask = project.asks[0]
-        agent, state, text = f"team {ask.ask.to_team}", "at work", ask.doing or ask.ask.text
+        agent, text = f"team {ask.ask.to_team}", ask.doing or ask.ask.text
+        state = "at work" if ask.approval is None else WAITS
     elif live is not None:
         agent, state = hooked, "at work" if live.at_work else "idle"
         text = (live.said_now or live.doing or live.asked if live.at_work else live.said or live.asked) or ""

@@ -201,8 +201,8 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
         ),
         _lived("sessions", "How long agents' sessions lived", "session", sessions),
         _lived("conversations", "How long teams' conversations lived", "conversation", talks),
-        _pairs(pairs),
         _recall(recovered),
+        _pairs(pairs),
     )
     totals = (
         ("Asks", f"{asked:,}"),

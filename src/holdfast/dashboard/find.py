@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from holdfast.bridge.queries.owner import ListedMessage
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.urls import ProjectLink, conversation_url, project_link, session_url
+from holdfast.dashboard.urls import ProjectLink, conversation_url, project_link, run_url, session_url
 from holdfast.history.model import Conversation
 from holdfast.identity.project import canonical_uri
 from holdfast.lazy_dataclass import dataclass
@@ -196,7 +196,7 @@ def _run(found: Run, looking: _Looking) -> Hit:
     project = project_link(found.root, found.project)
     return Hit(
         f"r-{found.row_id}",
-        None if project is None else f"{project.url}#runs",
+        run_url(found.project or found.root, found.row_id),
         found.id,
         looking.line(found.objective, found.summary, found.decisions, found.notes),
         project,

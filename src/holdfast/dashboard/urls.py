@@ -34,6 +34,11 @@ def conversation_url(conversation_id: int) -> str:
     return f"/teams/conversations/{conversation_id}"
 
 
+def run_url(project: str, row_id: int | None) -> str:
+    """Return the address of a run of the protocol, by its project's key or root."""
+    return f"{project_url(project)}/runs/{row_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectLink:
     """A project, as other pages lead to it."""

@@ -14,7 +14,7 @@ from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.recent_sessions import Recently
 from holdfast.dashboard.activity import LATELY_MS
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.urls import survival_url
+from holdfast.dashboard.urls import conversation_url, run_url, survival_url
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import events
@@ -56,8 +56,8 @@ class Card:
     others: tuple[Button, ...] = ()
     command: str | None = None
     """What to type where the browser cannot do it."""
-    link: str | None = None
-    """The page that has more of it."""
+    link: tuple[str, str] | None = None
+    """What has more of it: its name and its page."""
 
 
 class Waiting:
@@ -168,6 +168,7 @@ class Waiting:
                 state.ask.finished_at or state.ask.created_at,
                 state.ask.error or state.ask.error_code,
                 Button(f"/asks/{state.ask.id}/again", "Ask again"),
+                link=("The conversation", conversation_url(state.ask.conversation_id)),
             )
             for state in await self._rooms.teams.failed_lately(FAILED_MS)
         ]
@@ -193,7 +194,7 @@ class Waiting:
                     one.asked if one.said else None,
                     others=(Button("/work/dismiss", "Dismiss", {"root": one.root, "session": one.session_id}),),
                     command=f"cd {directory} && {resume_command_of()(one.session_id)}",
-                    link=survival_url(one.project_key or one.root, one.session_id),
+                    link=("What it knew", survival_url(one.project_key or one.root, one.session_id)),
                 )
             )
         return cards
@@ -211,7 +212,8 @@ class Waiting:
                     result.evidence if result is not None else run.objective,
                     run.touched_at,
                     None,
-                    command=None if path is None else f"holdfast protocol validate {path}",
+                    command=None if path is None else f"holdfast protocol validate {shlex.quote(str(path))}",
+                    link=("The run", run_url(run.project, run.row_id)),
                 )
             )
         return cards

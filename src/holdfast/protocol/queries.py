@@ -60,6 +60,11 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
     return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", limit=limit, **values)
 
 
+def numbered(tx: Tx, row_id: int) -> Run | None:
+    """Return a run by its number in the store."""
+    return next(iter(_runs(tx, "row_id = :row", row=row_id)), None)
+
+
 def search(tx: Tx, words: Sequence[str], limit: int) -> list[Run]:
     """Return the newest runs with all of these words in what was aimed at, done, decided or noted."""
     where, params = containing(tx.engine, ("objective", "summary", "decisions", "notes", "id"), words)

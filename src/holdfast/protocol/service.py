@@ -321,6 +321,15 @@ class Protocols:
         root = worktree.root if worktree else None
         return await self._store.read(lambda tx: queries.recent(tx, root, limit))
 
+    async def numbered(self, row_id: int) -> RunRecord | None:
+        """Return a run by its number in the store."""
+
+        def read(tx: Tx) -> RunRecord | None:
+            run = queries.numbered(tx, row_id)
+            return None if run is None else queries.record_of(tx, run)
+
+        return await self._store.read(read)
+
     async def search(self, words: Sequence[str], limit: int) -> list[Run]:
         """Return the newest runs of all projects with all of these words in them."""
         return await self._store.read(lambda tx: queries.search(tx, words, limit))

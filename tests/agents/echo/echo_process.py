@@ -8,7 +8,8 @@ text may be
     fail             end the turn with an error
     die              end the process in the middle of the turn
 
-A file answers.json in the folder gives the answers to texts that contain one of its keys.
+A file answers.json in the folder gives the answers to texts that contain one of its keys, and what each spends
+(`{"answer": "…", "input_tokens": 9000}`); directives are then lines of the answer, and are not said.
 """
 
 from __future__ import annotations
@@ -50,20 +51,25 @@ class Echo:
 
     def _turn(self, text: str) -> dict[str, Any]:
         self._say({"event": "status"})
-        answer = self._prepared(text) or f"echo {len(self._turns) + 1}: {text}"
+        prepared, spent = self._prepared(text), {"input_tokens": len(text), "output_tokens": len(text)}
+        answer, directives = f"echo {len(self._turns) + 1}: {text}", DIRECTIVE.findall(text)
+        if prepared is not None:
+            written = prepared.pop("answer")
+            answer, directives, spent = DIRECTIVE.sub("", written).strip(), DIRECTIVE.findall(written), prepared
         try:
-            for word, rest in DIRECTIVE.findall(text):
+            for word, rest in directives:
                 answer += self._obey(word, rest.strip())
         except Interrupted:
             ended = {"is_error": True, "interrupted": True, "subtype": "error_during_execution"}
-            return {"text": "", "tokens": len(text), **ended}
-        if any(word == "fail" for word, _ in DIRECTIVE.findall(text)):
-            return {"text": f"told to fail: {answer}", "is_error": True, "subtype": "success"}
+            return {"text": "", **spent, **ended}
+        if any(word == "fail" for word, _ in directives):
+            said = f"told to fail: {answer}" if prepared is None else answer
+            return {"text": said, "is_error": True, "subtype": "success"}
         self._turns.append({"text": text, "answer": answer})
         self._save()
-        return {"text": answer, "tokens": len(text)}
+        return {"text": answer, **spent}
 
-    def _prepared(self, text: str) -> str | None:
+    def _prepared(self, text: str) -> dict[str, Any] | None:
         """What answers.json beside the conversations says to a text that contains one of its keys."""
         try:
             answers = json.loads((self._path.parent / "answers.json").read_text(encoding="utf-8"))

@@ -99,9 +99,9 @@ class EchoSession(JsonProcess):
             is_error=told.get("is_error", False),
             interrupted=told.get("interrupted", False),
             subtype=told.get("subtype", "success"),
-            cost_usd=0.0,
-            input_tokens=told.get("tokens", 0),
-            output_tokens=told.get("tokens", 0),
+            cost_usd=told.get("cost_usd", 0.0),
+            input_tokens=told.get("input_tokens", 0),
+            output_tokens=told.get("output_tokens", 0),
         )
 
     async def compact(self) -> Compaction:

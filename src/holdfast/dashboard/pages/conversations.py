@@ -124,7 +124,7 @@ def _frame(one: Conversation, process: TeamProcess | None, project: ProjectLink 
     since = one.message_count - one.compacted_count
     running = "none"
     if process is not None:
-        running = f"{size(process.resident_bytes)}, {'at work' if process.busy else 'idle'}"
+        running = f"{size(process.resident_bytes)}, {'busy' if process.busy else 'idle'}"
     return SessionFrame(
         "Conversation",
         f"{one.from_team or 'outside'} → {one.to_team}",

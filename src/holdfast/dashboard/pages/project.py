@@ -37,8 +37,6 @@ MOST_MESSAGES = 25
 MOST_EDITED = 1_500
 """Characters of a message that can be edited on the page."""
 MOST_RUNS = 4
-MOST_FOUND = 100
-"""Runs of a project among which one is looked for."""
 MOST_INCARNATIONS = 6
 
 
@@ -73,7 +71,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
         before, cursor = request.query.get("before"), request.query.get("thoughts")
         briefing, sessions, thoughts, runs, queues = await asyncio.gather(
             projects.briefing(Audience(project.root, None)),
-            rooms.briefings.sessions.page(project.root, _time(before), AT_ONCE),
+            rooms.briefings.sessions.page(project.root, _number(before), AT_ONCE),
             rooms.reasoning.browser.list(project.root, "all", limit=AT_ONCE, cursor=cursor),
             _runs(rooms, project),
             _queues(rooms, projects, project),
@@ -102,11 +100,11 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
 
     async def show_run(request: PageRequest) -> Shown:
         project = await projects.find(request.path["id"])
-        for root in project.roots:
-            for record in await rooms.protocols.records(root, MOST_FOUND):
-                if str(record.run.row_id) == request.path["run"]:
-                    one = shown_run(record)
-                    return shown("run.html", frame=_frame(one, project), shown=one, run=one.run)
+        number = _number(request.path["run"])
+        record = None if number is None else await rooms.protocols.numbered(number)
+        if record is not None and (record.run.root in project.roots or record.run.project == project.key):
+            one = shown_run(record)
+            return shown("run.html", frame=_frame(one, project), shown=one, run=one.run)
         raise NotFound("There is no such run.", recovery="The project's page lists its latest.")
 
     async def pause(request: PageRequest) -> Done:
@@ -211,5 +209,5 @@ def _priority(request: PageRequest) -> Priority:
         raise BadInput("priority", f"must be normal, urgent or stop, and not {in_quotes(given, 40)}") from None
 
 
-def _time(given: str | None) -> int | None:
+def _number(given: str | None) -> int | None:
     return int(given) if given is not None and given.isascii() and given.isdigit() and len(given) < 16 else None

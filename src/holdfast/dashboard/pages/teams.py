@@ -97,7 +97,7 @@ def sentence(status: TeamsStatus, waiting: int) -> str:
     """Return the state of all teams in one sentence."""
     if not status.teams:
         return "No teams yet"
-    running = sum(one.running > 0 for one in status.teams)
+    running = sum(one.running > len(one.approvals) for one in status.teams)
     queued = sum(one.waiting for one in status.teams)
     broken = sum(one.fault is not None for one in status.teams)
     return ", ".join(
