@@ -22,13 +22,19 @@ TEXTS = {
 }
 SENDABLE = ("markup", "direction", "terminal")
 """Those that a command line and a tool take."""
+NAME = "<img src=x onerror=window.hacked=1>"
+"""What a client and a browser may call themselves; names of teams and keys are letters and digits."""
+THREAD = "{{ 7 * 7 }}' onload=window.hacked=1 &lt;b&gt;"
+"""What a thread may be called at worst."""
 
 
 def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
     """Start a daemon, and let agents, messages, thoughts, teams and names be full of such texts."""
     project = place / "<b onclick=x>name&amp;" / "<img src=x onerror=alert(1)>"
-    project.mkdir(parents=True)
+    project.parent.mkdir(parents=True)
     holdfast.home.mkdir(mode=0o700)
+    history = History(holdfast, place / "history")
+    history.repository(project)
     teams = {
         "target": {"project": str(project), "delivery": "hook", "description": TEXTS["markup"]},
         "echo": {"project": str(project), "agent": "echo", "description": TEXTS["direction"]},
@@ -36,7 +42,6 @@ def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
     (holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
     holdfast.settings |= offered()
     holdfast.serve()
-    history = History(holdfast, place / "history")
     for name, text in TEXTS.items():
         folder = place / name
         folder.mkdir()
@@ -46,7 +51,8 @@ def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
         session.call("Bash", {"command": text})
         session.hook("PreCompact", trigger="auto")
         _survived(history, place / f"{name} went on", text)
-    with Agent(holdfast, project, session="one") as agent:
+    with Agent(holdfast, project, session="one", client=(NAME, TEXTS["markup"])) as agent:
+        agent.call("session_start", objective="".join(TEXTS[name] for name in SENDABLE))
         for name in SENDABLE:
             thought = {"nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 5}
             agent.call("thought", thought=TEXTS[name], **thought)
@@ -58,6 +64,9 @@ def told_with_hostile_texts(holdfast: Installation, place: Path) -> None:
         agent.call("thought", thought="w" * 50_000, nextThoughtNeeded=True, thoughtNumber=4, totalThoughts=5)
     for name in SENDABLE:
         holdfast.run("teams", "ask", "echo", TEXTS[name], "--timeout", "5")
+    assert holdfast.run("teams", "ask", "echo", "In a thread", "--thread", THREAD).returncode == 0
+    assert holdfast.run("key", "create", NAME).returncode == 1
+    assert holdfast.run("teams", "add", NAME, "--project", str(project)).returncode != 0
 
 
 def _survived(history: History, folder: Path, text: str) -> None:

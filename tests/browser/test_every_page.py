@@ -11,7 +11,7 @@ from bench.dashboard import addresses
 from bench.dashboard_store import ASK_TEXT, EXPORT, Address
 from playwright.sync_api import Page
 from tests.browser.conftest import Opens, serious
-from tests.browser.hostile import TEXTS, told_with_hostile_texts
+from tests.browser.hostile import NAME, TEXTS, THREAD, told_with_hostile_texts
 from tests.browser.story import Story, told
 from tests.dashboard_pages import find_pages, patterns
 from tests.installation import Installation
@@ -74,7 +74,20 @@ def test_nobody_is_kept_from_using_any_page(story: Story, opens: Opens, axe: str
         page.goto(story.holdfast.address() + path)
         if found := serious(page, axe):
             problems[path] = found
-    assert problems == {}
+    page.context.clear_cookies()
+    page.goto(story.holdfast.address())
+    assert (problems, serious(page, axe)) == ({}, [])
+
+
+def test_every_page_has_the_same_content_without_the_script(story: Story, opens: Opens) -> None:
+    scripted, plain = opens(story.holdfast), opens(story.holdfast, java_script_enabled=False)
+    for path in find_pages(plain, story.holdfast.address()).values():
+        told = []
+        for page in (scripted, plain):
+            page.goto(story.holdfast.address() + path)
+            told.append(set(re.findall(r"[^\W\d_]+", page.inner_text("#content"))))
+        assert told[0] - told[1] <= {"Copy"}, f"{path} needs the script"
+        assert plain.locator("h1").is_visible(), path
 
 
 def test_every_page_is_narrow_light_and_used_by_keyboard(story: Story, opens: Opens) -> None:
@@ -90,9 +103,9 @@ def test_every_page_is_narrow_light_and_used_by_keyboard(story: Story, opens: Op
 
 def test_every_page_shows_hostile_texts_as_text(embedded: Installation, opens: Opens, tmp_path: Path) -> None:
     told_with_hostile_texts(embedded, tmp_path)
-    page = opens(embedded, viewport={"width": 1024, "height": 900})
+    page = opens(embedded, viewport={"width": 1024, "height": 900}, user_agent=NAME)
     address = embedded.address()
-    shown = ""
+    shown, named = "", set()
     for path in find_pages(page, address).values():
         answer = page.goto(address + path)
         assert answer is not None and answer.status == 200, path
@@ -102,5 +115,9 @@ def test_every_page_shows_hostile_texts_as_text(embedded: Installation, opens: O
         assert page.locator("footer").count() == 1, f"{path} is broken off"
         assert hidden_width(page) <= 0, f"a long word makes {path} wider than the window"
         shown += page.inner_text("body")
+        if NAME in page.inner_text("#content"):
+            named.add(path)
+    assert {"/settings", "/settings/connections"} <= named
+    assert THREAD[:30] in shown
     assert not re.search("[\0\x1b\u202e\ud800-\udfff]", shown)
     assert TEXTS["markup"][:30] in shown

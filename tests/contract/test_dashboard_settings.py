@@ -125,7 +125,7 @@ async def test_a_key_is_listed_without_its_secret_and_revoked(world: Dashboard) 
     await keys.create("ci", Scope.ADMIN, ["backend"])
     async with world.signed_in() as browser:
         page = (await browser.get("/settings")).text
-        assert "phone" in page and "read" in page and "backend" in page and secret not in page
+        assert "phone" in page and 'data-label="Scope">read<' in page and "backend" in page and secret not in page
         form = {"csrf": await csrf_of(browser)}
         assert (await browser.post("/settings/keys/phone/revoke", data=form)).status_code == 303
         assert await keys.check(secret) is None
