@@ -102,9 +102,9 @@ def take(folder: Path, widths: Sequence[int], *, empty: bool = False, tallest: i
 
 
 def _smaller(file: Path) -> Path:
-    """Keep 64 colours of a picture: a page has few."""
+    """Keep 128 colours of a picture: a page has few."""
     with Image.open(file) as picture:
-        small = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
     small.save(file, optimize=True)
     return file
 
