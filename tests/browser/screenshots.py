@@ -27,7 +27,7 @@ from holdfast.dashboard.urls import conversation_url, project_url
 from holdfast.identity.project import canonical_uri
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures" / "dashboard"
-TALLEST = 1_400
+TALLEST = 1_800
 """Pixels of a page that are shown in the documentation."""
 GONE = "/projects/nothing"
 """An address without a page."""
