@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 from tests.browser.conftest import Opens
-from tests.browser.story import Story, told
+from tests.browser.story import CURRENCIES, Story, told
 from tests.dashboard_pages import actions, matches
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
@@ -98,7 +98,7 @@ def _now(holdfast: Installation, hands: Keyboard) -> None:
     def card(text: str) -> Locator:
         return hands.page.locator(".card").filter(has_text=text)
 
-    hands.button("Allow", card("psql billing"))
+    hands.button("Allow", card("psql staging"))
     hands.said("Bash is allowed to payments, this once.")
     hands.button("Deny", card("rm -r build"))
     hands.said("Bash is denied to payments, this once.")
@@ -115,9 +115,9 @@ def _now(holdfast: Installation, hands: Keyboard) -> None:
     hands.said("queued for homelab again")
     (certificates,) = [one for one in told_by(holdfast, "queue", "homelab")["messages"] if one["id"] == "certs"]
     assert certificates["status"] == "pending"
-    hands.button("Ask again", card("Which currencies do we show?"))
+    hands.button("Ask again", card(CURRENCIES))
     hands.said("storefront was asked again.")
-    asks = [one for one in told_by(holdfast, "teams", "history", "storefront")["asks"] if "do we show" in str(one)]
+    asks = [one for one in told_by(holdfast, "teams", "history", "storefront")["asks"] if CURRENCIES in str(one)]
     assert len(asks) == 2, asks
     unfinished = holdfast.run().stdout
     hands.button("Dismiss", card("cut off in the middle"))

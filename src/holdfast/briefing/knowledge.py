@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Ledger, Touched
-from holdfast.briefing.ledger.wording import ERRORS, paths_in, relative, told_path
+from holdfast.briefing.ledger.wording import ERRORS, paths_in, relative, told_paths
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import clipped
 from holdfast.text.masking import without_secrets
@@ -162,15 +162,15 @@ def counts_of(ledger: Ledger, project: Path | None, told: str) -> tuple[KnownCou
     """Return how many things a ledger knows of each kind, and how many of them stand in a briefing's text."""
     changed = changed_files(ledger)[0]
     names = {file.path for file in changed}
-    read = [file for file in ledger.read if file.path not in names]
+    read = [file.path for file in ledger.read if file.path not in names]
     asked = [one for one in (ledger.first_request, *ledger.requests) if one is not None]
     steps = [one.text for one in ledger.todos if one.status != "completed"]
     told_files = frozenset(paths_in(told))
     counts = (
         KnownCount("request", max(ledger.turns, len(asked)), _quoted(asked, told)),
         *(
-            KnownCount(kind, len(files), sum(told_path(one.path, project, ledger.cwd) in told_files for one in files))
-            for kind, files in (("changed", changed), ("read", read))
+            KnownCount(kind, len(paths), sum(one in told_files for one in told_paths(paths, project, ledger.cwd)))
+            for kind, paths in (("changed", [one.path for one in changed]), ("read", read))
         ),
         _named_errors([one.name for one in ledger.errors if one.sources], told),
         KnownCount("step", len(steps), _quoted(steps, told)),

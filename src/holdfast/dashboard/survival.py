@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.briefing.knowledge import Knowledge, KnownFile, KnownStep
 from holdfast.briefing.ledger.model import Action
-from holdfast.briefing.ledger.wording import paths_in, told_path
+from holdfast.briefing.ledger.wording import paths_in, told_paths
 from holdfast.briefing.model import Occasion, tokens
 from holdfast.briefing.project_sessions import Continued
 from holdfast.briefing.queries.breaks import Break
@@ -236,7 +236,7 @@ def _files(
     read = {one.path for one in did.read} if did is not None else set()
     for one in files:
         after = "changed" if one.path in changed else "read" if one.path in read else None
-        told = named is None or told_path(one.path, None, None) in named
+        told = named is None or told_paths([one.path])[0] in named
         yield Thing(kind, one.path, told, after and f"{after} again" if kind == after else after)
 
 

@@ -205,7 +205,7 @@ def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
 
 
 def paths_in(told: str) -> Iterator[str]:
-    """Yield the paths that the lists of files in a briefing name, as `told_path` writes them."""
+    """Yield the paths that the lists of files in a briefing name, as `told_paths` writes them."""
     for line in told.splitlines():
         found = _FILES.search(line)
         if found is None:
@@ -218,9 +218,10 @@ def paths_in(told: str) -> Iterator[str]:
             yield from (prefix + name.removesuffix(" (removed)") for name in part.split(", "))
 
 
-def told_path(path: str, project: Path | None, cwd: str | None) -> str:
-    """Return a path as the lists of files in a briefing name it."""
-    return _path(relative(path, project, cwd))
+def told_paths(paths: Iterable[str], *bases: Path | str | None) -> list[str]:
+    """Return paths as the lists of files in a briefing name them: relative to the first base that contains them."""
+    near = _directories(*bases)
+    return [_path(_inside(path, near)) for path in paths]
 
 
 def _name(text: str, limit: int) -> str:
