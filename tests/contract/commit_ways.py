@@ -322,6 +322,7 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "git fetch -q; git merge --ff-only origin/ahead",
         "git update-ref refs/remotes/o/x $(new); git branch fresh o/x",
         "git update-ref refs/remotes/o/x $(new); git branch -f side o/x; git update-ref -d refs/remotes/o/x",
+        "git update-ref refs/remotes/o/x $(new); git worktree add -q -b fresh ../w o/x; git worktree remove ../w",
         "git push -q origin $(new):refs/heads/later; git fetch -q; git branch fresh origin/later",
         "git push -q origin $(new):refs/heads/later; git fetch -q; git checkout -q -f -b fresh origin/later;"
         " git checkout -q main",
