@@ -358,3 +358,26 @@ async def test_after_a_project_was_forgotten_only_what_came_later_is_told(place:
         await old.hook("SessionEnd", reason="other")
         told = await one.agent().starts()
         assert "paint the gate" in told and "Mend the fence" not in told and "north.txt" not in told
+
+
+async def test_what_an_agent_knew_is_stored_after_it_was_told_and_for_whoever_looks(place: Place) -> None:
+    async with world(place) as one:
+        old = await worked(one)
+        await one.agent().starts()
+        (row,) = await rows_in(one, "recoveries")
+        assert row["content"] is None and row["size"] == old.transcript.stat().st_size, "nobody waited for it"
+        shown = await one.briefings.sessions.whole(row["row_id"])
+        assert shown is not None and shown.knew is not None and shown.told is not None
+        assert shown.knew.session_id == old.id and "Mend the fence" in shown.told
+
+
+async def test_what_was_forgotten_before_it_was_stored_is_in_no_later_break(place: Place) -> None:
+    async with world(place) as one:
+        await worked(one)
+        await one.agent().starts()
+        await one.store.write(lambda tx: session_queries.forget(tx, one.root))
+        await one.store.write(
+            lambda tx: session_queries.recovered(tx, one.root, "another", None, None, "startup", ["task"])
+        )
+        await one.briefings.record_breaks(once=True)
+        assert [(row["session_id"], row["content"]) for row in await rows_in(one, "recoveries")] == [("another", None)]

@@ -18,7 +18,7 @@ import pytest
 from tests.contract.conftest import Place, root_page, spoil
 
 from holdfast.errors import StoreCorrupt, StoreError
-from holdfast.store import Tx
+from holdfast.store import Tx, sqlite_readers
 from holdfast.store.copying import sqlite_tables
 from holdfast.store.sqlite import SqliteStore
 
@@ -232,5 +232,68 @@ async def test_work_alone_stands_between_two_transactions_and_its_error_is_its_c
         assert await alone == 20
         with pytest.raises(StoreError, match="syntax error"):
             await failing
+    finally:
+        await store.close()
+
+
+@pytest.mark.anyio
+async def test_reads_of_one_turn_share_a_thread_and_not_their_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_readers, "LONG_SECONDS", WAIT)
+    store = SqliteStore.open(tmp_path / "one.db")
+    try:
+        await store.write(_project("a"))
+
+        def fails(tx: Tx) -> str:
+            raise KeyError("this one")
+
+        def where(tx: Tx) -> tuple[str, list[str]]:
+            return threading.current_thread().name, _roots(tx)
+
+        first, wrong, last = await asyncio.gather(
+            store.read(where), store.read(fails), store.read(where), return_exceptions=True
+        )
+        assert first == last and isinstance(first, tuple) and first[1] == ["a"]
+        assert isinstance(wrong, KeyError)
+    finally:
+        await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_read_that_took_long_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_readers, "LONG_SECONDS", 0.0)
+    store = SqliteStore.open(tmp_path / "one.db")
+    goes_on = threading.Event()
+
+    def long(tx: Tx) -> str:
+        assert goes_on.wait(WAIT)
+        return threading.current_thread().name
+
+    try:
+        goes_on.set()
+        behind_it = await asyncio.gather(store.read(long), *(store.read(_roots) for _ in range(3)))
+        assert behind_it[1:] == [[], [], []]
+        goes_on.clear()
+        waiting = asyncio.ensure_future(store.read(long))
+        async with asyncio.timeout(WAIT):
+            assert await asyncio.gather(*(store.read(_roots) for _ in range(3))) == [[], [], []]
+        assert not waiting.done()
+        goes_on.set()
+        assert await waiting
+    finally:
+        await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_caller_that_stops_waiting_takes_nothing_from_those_beside_it(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "one.db")
+    try:
+        gone = asyncio.ensure_future(store.read(_roots))
+        stays = asyncio.ensure_future(store.read(_roots))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert await stays == []
+        assert gone.cancelled() and await store.read(_roots) == []
     finally:
         await store.close()

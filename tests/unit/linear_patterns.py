@@ -152,6 +152,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("["),
     ),
     "identity.project:_URL": (T(" ", "url"), T(" ", "url="), T("\n", "url=")),
+    "identity.project:_IMPOSSIBLE": (T("a"), T("/")),
     "identity.project:_SCP_LIKE": (
         T("a"),
         T("@"),

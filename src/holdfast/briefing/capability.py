@@ -68,6 +68,7 @@ def capability(briefings: Briefings, machine: str, teams: Teams, unhooked: Unhoo
             Loop("briefing: sessions without hooks", unhooked.look, HOUR_SECONDS, first=SETTLE_SECONDS),
             Loop("briefing: ledgers", briefings.catch_up, LEDGER_SECONDS, first=SETTLE_SECONDS),
             Loop("briefing: git", briefings.look_at_git),
+            Loop("briefing: breaks", briefings.record_breaks),
         ]
 
     return Capability(
@@ -78,5 +79,5 @@ def capability(briefings: Briefings, machine: str, teams: Teams, unhooked: Unhoo
         commands=commands,
         loops=loops,
         hooks=[Hook(brief, Phase.SUMMARY), Hook(lambda call: unhooked.notice(call.event), order=40)],
-        life=Life(prepare=prepare, notices=unhooked.lines),
+        life=Life(prepare=prepare, leave=lambda: briefings.record_breaks(once=True), notices=unhooked.lines),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from holdfast.briefing.break_records import BreakRecords
 from holdfast.briefing.knowledge import KnownCount
 from holdfast.briefing.queries import breaks
 from holdfast.briefing.queries import figures as queries
@@ -37,8 +38,9 @@ class Recovered:
 class BriefingFigures:
     """Counts recoveries and sessions in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, records: BreakRecords) -> None:
         self._store = store
+        self._records = records
 
     async def recovered(self, begin: int, step_ms: int) -> Recovered:
         """Return what agents got back since a time."""
@@ -47,6 +49,7 @@ class BriefingFigures:
             kept = breaks.kept_since(tx, begin, MOST_BREAKS)
             return queries.told(tx, begin, step_ms), queries.taken_up(tx, begin), kept
 
+        await self._records.finish()
         told, (known, taken_up), kept = await self._store.read(read)
         steps, after = Counter[int](), Counter[str]()
         for one in told:

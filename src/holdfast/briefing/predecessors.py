@@ -303,7 +303,7 @@ class Predecessors:
         has_read = await self._ledgers.catch_up(known.folders, passed_over)
         here = [one for one in others if one.machine == self._machine and one.session_id not in passed_over]
         here = [one for one in here if one.transcript is not None and (one.ended_at is None or one.read_to is None)]
-        here = [one for one in here if Path(str(one.transcript)).parent not in known.folders.looked_at]
+        here = [one for one in here if str(one.transcript).rpartition("/")[0] not in known.folders.looked_at]
         behind = (await asyncio.to_thread(grown, here))[:CAUGHT_UP] if here else []
         for one in behind:
             await self._ledgers.bring_up_to_date(one.session_id, Path(str(one.transcript)), one.project)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast.briefing.break_records import BreakRecords
 from holdfast.briefing.knowledge import Knowledge, counts_of, knowledge_of
 from holdfast.briefing.ledger.model import Action
 from holdfast.briefing.ledger.service import Ledgers
@@ -85,8 +86,11 @@ class Continued:
 class ProjectSessions:
     """Reads the sessions of a project; writes nothing."""
 
-    def __init__(self, store: Store, machine: str, ledgers: Ledgers, predecessors: Predecessors) -> None:
+    def __init__(
+        self, store: Store, machine: str, ledgers: Ledgers, predecessors: Predecessors, records: BreakRecords
+    ) -> None:
         self._store = store
+        self._records = records
         self._machine = machine
         self._ledgers = ledgers
         self._predecessors = predecessors
@@ -119,6 +123,7 @@ class ProjectSessions:
 
     async def whole(self, row_id: int) -> Break | None:
         """Return one of them, with what was known and told."""
+        await self._records.finish()
         return await self._store.read(lambda tx: breaks.whole(tx, row_id))
 
     async def knowledge(self, session_id: str, told: str) -> Knowledge | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.briefing.break_records import BreakRecords
 from holdfast.briefing.ledger.model import Action, Commit, Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.predecessors import Predecessors, grown, runs_here
@@ -69,8 +70,11 @@ class Recently:
 class RecentSessions:
     """Reads the latest sessions as they are now; a ledger that did not change is not read again."""
 
-    def __init__(self, store: Store, machine: str, transcripts: Ledgers, predecessors: Predecessors) -> None:
+    def __init__(
+        self, store: Store, machine: str, transcripts: Ledgers, predecessors: Predecessors, records: BreakRecords
+    ) -> None:
         self._store = store
+        self._records = records
         self._machine = machine
         self._transcripts = transcripts
         self._predecessors = predecessors
@@ -79,6 +83,7 @@ class RecentSessions:
 
     async def find(self, within_ms: int) -> Recently:
         """Return the sessions of the last while."""
+        await self._records.finish()
         stored = await self._read(within_ms)
         # No hook is called for what an agent says and does; its transcript tells.
         behind = await self._behind(stored.seen)

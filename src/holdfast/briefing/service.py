@@ -6,11 +6,12 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.briefing import moved
+from holdfast.briefing.break_records import BreakRecord, BreakRecords
 from holdfast.briefing.knowledge import Knowledge, counts_of, knowledge_of
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
@@ -18,7 +19,7 @@ from holdfast.briefing.ledger.wording import items as ledger_items
 from holdfast.briefing.model import MAX_PATH_CHARS, BriefingSetting, Occasion, fitting, joined
 from holdfast.briefing.past_wording import also_unfinished, past_items
 from holdfast.briefing.predecessors import Past, Predecessors, runs_here
-from holdfast.briefing.queries import agent_sessions, breaks, settling
+from holdfast.briefing.queries import agent_sessions, settling
 from holdfast.briefing.queries.agent_sessions import AgentSession, StartedSession
 from holdfast.briefing.settings import budget
 from holdfast.capability.briefing import Audience, Covered, Item, Rank, Source
@@ -81,13 +82,12 @@ class Briefing:
         sessions = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in unfinished]
         return [*(_digest(item) for item in self.items), *sessions]
 
-    def knew(self, project: Path | None) -> Knowledge | None:
-        """Return what the agent knew whose work it tells in full."""
+    @property
+    def work(self) -> Ledger | None:
+        """The ledger of the agent whose work it tells in full."""
         main = self.past.main if self.past is not None else None
         ledger = self.own or (main.ledger if main is not None else None)
-        if ledger is None or not (self.items or self.is_resumed_after_kill):
-            return None
-        return replace(knowledge_of(ledger, project), counts=counts_of(ledger, project, self.text))
+        return ledger if self.items or self.is_resumed_after_kill else None
 
     @property
     def is_resumed_after_kill(self) -> bool:
@@ -118,8 +118,8 @@ class Briefings:
         self._sources = sources
         self._shared = shared
         """Set if several machines share the store."""
+        self._breaks = BreakRecords(store)
         self._predecessors = Predecessors(store, machine, ledgers, is_connected, shared)
-        self._machine = machine
 
     # -- an agent's hooks ---------------------------------------------------------------------------------------------
 
@@ -129,8 +129,10 @@ class Briefings:
         """Record that a session begins or continues; return its briefing, without what other hooks tell it."""
         briefing = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
-        knew = briefing.knew(path_of(session.root.uri)) if briefing is not None else None
-        await self._store.write(lambda tx: _record_start(tx, session, briefing, knew))
+        row_id = await self._store.write(lambda tx: _record_start(tx, session, briefing))
+        if briefing is not None and briefing.work is not None and row_id is not None:
+            knew = partial(_knowledge, briefing.work, path_of(session.root.uri), briefing.text)
+            await self._breaks.add(BreakRecord(row_id, session.root, session.session_id, briefing.text, knew))
         if session.transcript is not None and session.source in ("startup", "resume", "clear"):
             self._ledgers.git.begins(session.session_id, session.root, session.transcript)
         return briefing if briefing is not None and briefing.text else None
@@ -164,6 +166,10 @@ class Briefings:
     async def look_at_git(self, *, once: bool = False) -> None:
         """Look at git for sessions that begin or continue, for as long as the daemon runs."""
         await (self._ledgers.git.finish() if once else self._ledgers.git.run())
+
+    async def record_breaks(self, *, once: bool = False) -> None:
+        """Store what agents knew before they were told it, for as long as the daemon runs."""
+        await (self._breaks.finish() if once else self._breaks.run())
 
     async def on_request(self, audience: Audience, limit: int | None = None) -> Briefing:
         """Return all there is to tell, within a budget of tokens."""
@@ -211,20 +217,20 @@ class Briefings:
         """How often agents got something back, and how long their sessions lived."""
         from holdfast.briefing.figures import BriefingFigures  # hooks do without it
 
-        return BriefingFigures(self._store)
+        return BriefingFigures(self._store, self._breaks)
 
     @cached_property
     def _recent(self) -> RecentSessions:
         from holdfast.briefing.recent_sessions import RecentSessions  # hooks do without it
 
-        return RecentSessions(self._store, self._machine, self._ledgers, self._predecessors)
+        return RecentSessions(self._store, self._machine, self._ledgers, self._predecessors, self._breaks)
 
     @cached_property
     def sessions(self) -> ProjectSessions:
         """The sessions of a project, and what each was told."""
         from holdfast.briefing.project_sessions import ProjectSessions  # hooks do without it
 
-        return ProjectSessions(self._store, self._machine, self._ledgers, self._predecessors)
+        return ProjectSessions(self._store, self._machine, self._ledgers, self._predecessors, self._breaks)
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
@@ -335,13 +341,15 @@ def _briefing(
     return Briefing(occasion, _name(root), frame, tuple(fitting(items, limit, frame)), recovered, past)
 
 
-def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None, knew: Knowledge | None) -> None:
-    """Store that a session was seen and what it is told; nothing while recording is paused."""
+def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None) -> int | None:
+    """Store that a session was seen and what it is told; nothing while recording is paused.
+
+    Returns the row of what it got back, if it did."""
     if project_queries.is_paused(tx, session.root, None):
-        return
+        return None
     agent_sessions.seen(tx, session)
     if briefing is None:
-        return
+        return None
     if briefing.past is not None:
         settling.settle(tx, briefing.past.settled, briefing.past.weighed_at)
     if briefing.first_commit is not None:
@@ -349,12 +357,15 @@ def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None, kn
     if briefing.items:
         agent_sessions.mark_told(tx, session.session_id, briefing.marks)
     kinds = [item.kind for item in briefing.items if not item.standing]
-    if briefing.is_resumed_after_kill or (kinds and briefing.occasion is not Occasion.RESUME):
-        agent_sessions.recovered(
-            tx, session.root, session.session_id, briefing.recovered, briefing.occasion.value, kinds
-        )
-        if knew is not None:
-            breaks.keep(tx, session.root, session.session_id, briefing.text, knew)
+    if not (briefing.is_resumed_after_kill or (kinds and briefing.occasion is not Occasion.RESUME)):
+        return None
+    of = briefing.work.session_id if briefing.work is not None else None
+    occasion = briefing.occasion.value
+    return agent_sessions.recovered(tx, session.root, session.session_id, briefing.recovered, of, occasion, kinds)
+
+
+def _knowledge(ledger: Ledger, project: Path | None, told: str) -> Knowledge:
+    return replace(knowledge_of(ledger, project), counts=counts_of(ledger, project, told))
 
 
 def _worked(ledger: Ledger) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.identity.project import canonical_uri, project_key
+from holdfast.identity.project import canonical_uri, key_in_checkout, top_of
 from holdfast.lazy_dataclass import dataclass
 
 
@@ -27,7 +27,8 @@ def worktree_of(directory: Path) -> Worktree | None:
             return None
     except OSError:  # not a possible directory name
         return None
-    top = next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
+    top = top_of(real)
     path = top or real
     root = canonical_uri(str(path))
-    return Worktree(path, root, project_key(path) or root, top is not None)
+    key = None if top is None else key_in_checkout(top, top)
+    return Worktree(path, root, key or root, top is not None)

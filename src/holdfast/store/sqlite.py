@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -27,6 +26,7 @@ from holdfast.store.files import beside, publish, remove_companions, remove_data
 from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import LEDGER, Migration, load, pending
 from holdfast.store.presence import Presence
+from holdfast.store.sqlite_readers import Readers
 from holdfast.version import __version__
 
 T = TypeVar("T")
@@ -34,7 +34,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 GROUP_LIMIT = 128
-READERS = 4
 BUSY_TIMEOUT_MS = 10_000
 RELEASE_WAITERS_AFTER = 100
 """Number of statements after which a closure counts as long, and callers of the previous group stop waiting for it."""
@@ -265,12 +264,11 @@ class SqliteStore:
         """The last committed group, its callers still waiting, and whether it emitted events; writer thread only."""
         self._backlog = Backlog()
         self._listeners = Listeners()
-        self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
         self._presence = Presence(path)
         self._next_presence_check = 0.0
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+        self._readers = Readers(self._open_reader, self._read, self._backlog.leave)
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
         self._writer.start()
 
@@ -324,14 +322,7 @@ class SqliteStore:
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
         self._backlog.enter()
-        try:
-            done: Future[T] = self._readers.submit(self._read, fn)
-        except BaseException:
-            self._backlog.leave()
-            raise
-        # The slot is freed when the work ends, not when its caller stops waiting for it.
-        done.add_done_callback(lambda _: self._backlog.leave())
-        return await asyncio.wrap_future(done)
+        return await self._readers.read(fn)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after events were committed."""
@@ -389,7 +380,7 @@ class SqliteStore:
         self._jobs.put(None)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.join)
-        await loop.run_in_executor(None, self._readers.shutdown)
+        await loop.run_in_executor(None, self._readers.close)
         for connection in self._opened:
             connection.close()
 
@@ -400,13 +391,13 @@ class SqliteStore:
         self._opened.append(connection)
         return connection
 
-    def _read(self, fn: Callable[[Tx], T]) -> T:
-        connection: apsw.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            try:
-                connection = self._local.connection = self._open(readonly=True)
-            except apsw.Error as error:
-                raise self._to_store_error(error) from error
+    def _open_reader(self) -> apsw.Connection:
+        try:
+            return self._open(readonly=True)
+        except apsw.Error as error:
+            raise self._to_store_error(error) from error
+
+    def _read(self, connection: apsw.Connection, fn: Callable[[Tx], T]) -> T:
         connection.execute("BEGIN")
         try:
             return fn(SqliteTx(connection, self.clock, self.ids))

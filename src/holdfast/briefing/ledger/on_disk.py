@@ -68,7 +68,7 @@ class Folders:
     """The newest transcripts in some projects' folders, and what is known about them."""
 
     found: Sequence[FoundTranscript]
-    looked_at: frozenset[Path]
+    looked_at: frozenset[str]
     """The folders."""
     known: Mapping[str, KnownTranscript] = field(default_factory=dict)
     forgotten: Mapping[str, int] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class TranscriptsOnDisk:
         for root, folder in folders:
             found += self._newest(folder, root, most, thorough=thorough)
         newest = _once(sorted(found, key=lambda one: one.changed_ns, reverse=True))
-        return Folders(newest, frozenset(folder for _, folder in folders))
+        return Folders(newest, frozenset(str(folder) for _, folder in folders))
 
     def file_of(self, folder: Path, session_id: str) -> Path:
         """Return the transcript of a session in a folder."""

@@ -189,16 +189,20 @@ def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
 
 
 def recovered(
-    tx: Tx, root: Root, session_id: str, recovered_id: str | None, occasion: str, kinds: Sequence[str]
-) -> None:
-    """Store that a session got something back."""
-    tx.run(
-        "INSERT INTO recoveries (root, session_id, recovered, occasion, what, at)"
-        " VALUES (:root, :session, :recovered, :occasion, :what, :now)",
+    tx: Tx, root: Root, session_id: str, recovered_id: str | None, of: str | None, occasion: str, kinds: Sequence[str]
+) -> int:
+    """Store that a session got something back, and how long the transcript `of` a session was; returns the row."""
+    row = tx.one(
+        "INSERT INTO recoveries (root, session_id, recovered, occasion, what, at, size) VALUES"
+        " (:root, :session, :recovered, :occasion, :what, :now, (SELECT read_to FROM ledgers WHERE session_id = :of))"
+        " RETURNING row_id",
         root=root.uri,
         session=session_id,
         recovered=recovered_id,
         occasion=occasion,
         what=json.dumps(list(kinds)),
         now=tx.now(),
+        of=of,
     )
+    assert row is not None  # noqa: S101 - an INSERT returns its row
+    return int(row["row_id"])

@@ -52,15 +52,15 @@ def is_loss(occasion: str, recovered: str | None) -> bool:
     return recovered is not None or occasion in (Occasion.COMPACT.value, Occasion.RESUME.value)
 
 
-def keep(tx: Tx, root: Root, session_id: str, told: str, knew: Knowledge) -> None:
-    """Store what a session was told when it began last, and what was known before; older content is dropped."""
+def keep(tx: Tx, row_id: int, root: Root, session_id: str, told: str, knew: Knowledge) -> None:
+    """Store what was told at a break, and what was known before; older content is dropped."""
     # In ASCII: what an agent read may hold characters that no database stores.
     content = f'{{"told":{json.dumps(told)},"knew":{knew.to_json()}}}'
     tx.run(
-        "UPDATE recoveries SET content = :content, size = (SELECT read_to FROM ledgers WHERE session_id = :of)"
-        " WHERE row_id = (SELECT max(row_id) FROM recoveries WHERE session_id = :session)",
+        # If the project was forgotten meanwhile, another break may have the row's number.
+        "UPDATE recoveries SET content = :content WHERE row_id = :row_id AND session_id = :session",
         content=content,
-        of=knew.session_id,
+        row_id=row_id,
         session=session_id,
     )
     tx.run(

@@ -6,6 +6,8 @@ characters and normalises, and so names another folder for a path with an emoji 
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from pathlib import Path
 
 MAX_NAME_CHARS = 200
@@ -14,7 +16,12 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 def project_key(project: Path) -> str:
     """Return the folder's name for a project directory, symbolic links resolved."""
-    spelled = str(project.resolve()).encode("utf-16-le", "surrogatepass")
+    return _name(os.path.realpath(project))
+
+
+@lru_cache(1_000)
+def _name(path: str) -> str:
+    spelled = path.encode("utf-16-le", "surrogatepass")
     units = [int.from_bytes(spelled[at : at + 2], "little") for at in range(0, len(spelled), 2)]
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
     return name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}-{_hash(units)}"
