@@ -18,6 +18,7 @@ from holdfast.agents.errors import CompactionFailed
 from holdfast.errors import BadInput, StoreError
 from holdfast.store import Store, Tx
 from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
+from holdfast.teams import pool as pool_module
 from holdfast.teams import runner as runner_module
 from holdfast.teams.errors import AskCycle, TeamUnavailable, UnknownTeam
 from holdfast.teams.model import LEASE_MS
@@ -90,6 +91,49 @@ async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: 
         assert {answer.status for answer in answers} == {"answered"}
         assert {answer.attempts for answer in answers} == {1}
         assert 1 <= most <= 2
+
+
+async def test_a_warm_process_is_looked_at_once_for_each_ask_and_replaced_if_it_was_overtaken(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+    overtaken = False
+
+    async def look(session: EchoSession) -> bool:
+        looks.append(overtaken)
+        return overtaken
+
+    monkeypatch.setattr(EchoSession, "is_overtaken", look)
+    async with running(sqlite_place) as world:
+        pids = []
+        for number in (1, 2, 3):
+            overtaken = number == 3
+            answer = await world.answer(await world.ask("a", f"n{number}"))
+            assert str(answer.answer).startswith(f"echo {number}")
+            pids += [slot.session.pid for slot in world.runner.pool.slots]
+            await until(lambda: not world.runner._running)
+        assert looks == [False, True], "the first ask opened the process"
+        assert pids[0] == pids[1] != pids[2]
+
+
+async def test_what_was_looked_up_too_long_ago_does_not_count(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([True, False, False])  # for an ask that was never run, and twice for the one that is
+
+    async def look(session: EchoSession) -> bool:
+        return next(looks)
+
+    monkeypatch.setattr(EchoSession, "is_overtaken", look)
+    monkeypatch.setattr(pool_module, "AHEAD_SECONDS", 0.0)
+    async with running(sqlite_place) as world:
+        await world.answer(await world.ask("a", "one"))
+        await until(lambda: not world.runner._running)
+        (slot,) = world.runner.pool.slots
+        world.runner.look_ahead(*slot.between)
+        assert slot.ahead is not None and await slot.ahead.overtaken
+        await world.answer(await world.ask("a", "two"))
+        assert world.runner.pool.slots == [slot] and next(looks, None) is None
 
 
 async def test_idle_processes_end_and_the_conversation_goes_on(place: Place) -> None:

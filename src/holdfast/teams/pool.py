@@ -31,6 +31,8 @@ from holdfast.teams.team import Team
 from holdfast.text.quoting import in_quotes, named
 
 GONE_SECONDS = 5.0
+AHEAD_SECONDS = 0.25
+"""How long what was looked up while an ask was being stored holds for its turn; a store that takes longer is rare."""
 MACHINE_SHOWN = 12
 LOST = "The earlier conversation could not be found; this is a fresh one."
 
@@ -44,12 +46,27 @@ async def always_off(project: Path) -> str:
     return "The project's settings are off."
 
 
+@dataclass(frozen=True, slots=True)
+class _LookAhead:
+    """What was looked up for the next turn of a warm process while its ask was being stored."""
+
+    off: asyncio.Future[str | None]
+    """Why the project's settings are off."""
+    overtaken: asyncio.Future[bool]
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_fresh(self) -> bool:
+        return time.monotonic() - self.began < AHEAD_SECONDS
+
+
 @dataclass(slots=True, eq=False)
 class Slot:
     """One conversation's process."""
 
     conversation_id: int
-    team: str
+    between: tuple[str, str, str]
+    """From which team, to which one, and the thread."""
     session: AgentSession
     opened_as: tuple[Team, bool]
     """How the team was configured, and whether its project's settings were used."""
@@ -65,6 +82,12 @@ class Slot:
     """What its agent does in this turn, in words."""
     retrying: bool = False
     """Whether the model refused its agent, which is retrying."""
+    ahead: _LookAhead | None = None
+
+    @property
+    def team(self) -> str:
+        """The team whose agent it is."""
+        return self.between[1]
 
     @property
     def waits(self) -> bool:
@@ -172,7 +195,9 @@ class Pool:
     async def open(self, team: Team, conversation: Conversation, limit: int) -> tuple[Slot, str | None]:
         """Return the conversation's process, and what its caller must be told."""
         notes: list[str | None] = []
-        follows = await self.settings_off(team.project) is None
+        warm = self._slots.get(conversation.id)
+        ahead = warm.ahead if warm is not None and warm.ahead is not None and warm.ahead.is_fresh else None
+        follows = await (self.settings_off(team.project) if ahead is None else ahead.off) is None
 
         async def open_session() -> AgentSession:
             session, note = await self._open(team, conversation, follows)
@@ -187,6 +212,18 @@ class Pool:
             await self.discard(slot)
             raise
         return slot, next(filter(None, notes), conversation.note)
+
+    def look_ahead(self, team: Team, between: tuple[str, str, str]) -> None:
+        """Begin to look whether a warm process can take the turn of an ask that is about to be stored."""
+        slot = next((one for one in self.slots if one.between == between and not one.busy), None)
+        if slot is not None:
+            tasks = (
+                asyncio.ensure_future(self.settings_off(team.project)),
+                asyncio.ensure_future(slot.session.is_overtaken()),
+            )
+            for task in tasks:  # if the ask is not run at once, nobody comes for an error
+                task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            slot.ahead = _LookAhead(*tasks)
 
     async def _take(
         self, conversation: Conversation, limit: int, opened_as: tuple[Team, bool], open_session: Open
@@ -222,7 +259,8 @@ class Pool:
             session = await open_session()
         finally:
             self._opening -= 1
-        slot = self._slots[conversation.id] = Slot(conversation.id, conversation.to_team, session, opened_as)
+        between = conversation.from_team, conversation.to_team, conversation.thread
+        slot = self._slots[conversation.id] = Slot(conversation.id, between, session, opened_as)
         return slot
 
     async def trim(self, limit: int) -> None:
@@ -362,7 +400,10 @@ class Pool:
 
 async def _is_usable(slot: Slot, opened_as: tuple[Team, bool]) -> bool:
     """Return whether a process may take the next turn: alive, with its team's rights, alone with its conversation."""
-    return slot.session.alive and slot.opened_as == opened_as and not await slot.session.is_overtaken()
+    ahead, slot.ahead = slot.ahead, None
+    if not slot.session.alive or slot.opened_as != opened_as:
+        return False
+    return not await (ahead.overtaken if ahead is not None and ahead.is_fresh else slot.session.is_overtaken())
 
 
 async def _gone(pid: int) -> None:

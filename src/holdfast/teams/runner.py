@@ -216,6 +216,11 @@ class Runner:
             slot.alive_at = time.monotonic()
             self._wake.set()  # the answering agent's process may exceed the limit now
 
+    def look_ahead(self, from_team: str, to_team: str, thread: str) -> None:
+        """Begin to look whether a warm process can take the turn of an ask that is about to be stored."""
+        if (team := self.config.teams.get(to_team)) is not None:
+            self.pool.look_ahead(team, (from_team, to_team, thread))
+
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
         """Yield whether an ask to this team may be claimed as it is stored; its slot is reserved until it has begun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.agents import Compaction, FoundSession
-from holdfast.errors import BadInput, Conflict, NotFound
+from holdfast.errors import BadInput, Conflict, HoldfastError, NotFound
 from holdfast.identity.caller import Caller
 from holdfast.identity.managed import Managed
 from holdfast.identity.project import Root, path_of
@@ -172,6 +173,8 @@ class Teams:
             store_answer(tx, key, {"id": made.id})
             return made.id
 
+        with contextlib.suppress(HoldfastError):  # what is wrong is said when it is stored
+            self._runner.look_ahead(self.asker(speaker, from_team), to_team, _thread(thread))
         with self._runner.place_for(to_team) as free:
             ask_id = await self._store.write(write)
             for one in claimed:
