@@ -292,7 +292,7 @@ def _within(texts: Iterable[str], space: int, separator: str = ", ") -> list[str
     """Return as many of the first texts as fit a space in bytes."""
     chosen: list[str] = []
     for text in texts:
-        space -= size(text + separator)
+        space -= size(text) + len(separator)
         if space < 0:
             break
         chosen.append(text)
