@@ -176,8 +176,7 @@ class Waiting:
         ]
 
     async def _cut_off(self, recently: Recently | None) -> list[Card]:
-        tasks = [one.task for one in await self._rooms.bridge.status() if one.task is not None]
-        asked_about = {task.session_id for task in tasks}
+        asked_about = {task.session_id for task in await self._rooms.bridge.target_tasks()}
         cards = []
         for one in (recently or await self._rooms.briefings.recently(LATELY_MS)).sessions:
             if not one.cut_off or one.session_id in asked_about or not is_session_id(one.session_id):
