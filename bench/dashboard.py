@@ -2,7 +2,8 @@
 three open dashboards cost agents and the daemon.
 
 Every page that the site knows is opened, at the address that its links lead to and at those of what is large in the
-store. An agent records a thought before each request, as in a real day: nothing is answered from what was kept.
+store. An agent records a thought before each request, as in a real day: nothing is answered from what was kept, except
+how many things wait for a person, which no thought changes.
 """
 
 from __future__ import annotations

@@ -161,3 +161,26 @@ async def test_who_does_not_own_the_store_finds_no_secret(world: Dashboard) -> N
         for guess in ("Ab3dEf6hIj9kLm2nOp5q", "ledgerish Ab3dEf6h", SECRET):
             assert found((await owner.get("/find", params={"q": guess})).text), guess
             assert not found((await reader.get("/find", params={"q": guess})).text), f"{guess} can be guessed"
+
+
+async def test_a_search_finds_the_same_before_and_after_thoughts_are_indexed(world: Dashboard) -> None:
+    browser = world.app.service(Reasoning).browser
+    queries = ("ledgerish", "ledgeris", "led", '"why is it"', "uber", "ÜBER", "why bye", "ledgerish zebra", "kein")
+    before = [await browser.search_lately(query) for query in queries]
+    await browser.index()
+    assert [await browser.search_lately(query) for query in queries] == before
+    assert [len(found.thoughts) for found in before] == [2, 2, 2, 1, 1, 1, 1, 0, 0]
+
+
+async def test_what_is_not_indexed_is_found_however_much_it_is(world: Dashboard) -> None:
+    reasoning = world.app.service(Reasoning)
+    started = await reasoning.start_new(agent("b"), "Überprüfung")
+    assert started is not None
+    for number in range(45):
+        await reasoning.think(agent("b"), Draft(f"quokka {number}", True), started.session.id)
+    found = await reasoning.browser.search_lately("quokka", 8)
+    assert [thought.content for _, thought in found.thoughts] == [f"quokka {number}" for number in range(44, 36, -1)]
+    assert [one.title for one in (await reasoning.browser.search_lately("uberpruf")).sessions] == ["Überprüfung"]
+    assert [one.title for one in (await reasoning.browser.search_lately("LEDGERISH matter")).sessions] == [
+        "A ledgerish matter"
+    ]

@@ -162,6 +162,12 @@ class Bridge:
         names = [name for name in self._targets() if sender.may_see(name)]
         return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
 
+    async def target_tasks(self) -> list[Task]:
+        """Return the saved task of each target that has one."""
+        names = list(self._targets())
+        found = await self._store.read(lambda tx: [tasks.of_target(tx, name) for name in names])
+        return [task for task in found if task is not None]
+
     async def incarnations(self, target: str, limit: int) -> list[Incarnation]:
         """Return the sessions that were at work for a target, the latest first."""
         return await self._store.read(lambda tx: incarnations.latest(tx, target, limit))

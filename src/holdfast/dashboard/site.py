@@ -27,7 +27,7 @@ from holdfast.dashboard.rendering import Renderer, Values
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.sign_in import SignIn, attempt_of, cookie_of, is_own_origin
 from holdfast.dashboard.static_files import StaticFiles, icon
-from holdfast.dashboard.waiting import Waiting
+from holdfast.dashboard.waiting import UNCOUNTED, Waiting
 from holdfast.errors import HoldfastError
 from holdfast.store.events import Event
 from holdfast.store.from_settings import clock_of
@@ -182,7 +182,7 @@ class Site:
             "sees_secrets": page_request.sees_secrets,
             "csrf": page_request.who.csrf,
             "seen": seen,
-            "waiting": await self._waiting.count(seen),
+            "waiting": await self._waiting.count(self._streams.last_other(seen, UNCOUNTED)),
             "said": self._said.pop(page_request.who.session.id, None) if page_request.parts is None else None,
             "here": page_request.url.split("?")[0].split("/")[1],
             "version": __version__,

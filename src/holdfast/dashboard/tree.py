@@ -94,10 +94,12 @@ def _stretches(shape: Shape, selected: int, opened: tuple[int, int] | None) -> l
     for first, last, branch in _islands(shape):
         at = first
         for number in stands_out[bisect_left(stands_out, first) : bisect_right(stands_out, last)]:
-            rows += _folded(at, number - 1, branch, opened)
+            if at < number:
+                rows += _folded(at, number - 1, branch, opened)
             rows.append((number, number, branch))
             at = number + 1
-        rows += _folded(at, last, branch, opened)
+        if at <= last:
+            rows += _folded(at, last, branch, opened)
     return rows
 
 

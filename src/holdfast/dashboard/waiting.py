@@ -27,6 +27,8 @@ MOST = 50
 """Cards of one kind."""
 COUNT_SECONDS = 5.0
 """How long a count is used again while nothing is committed: requests and questions also end by themselves."""
+UNCOUNTED = ("reasoning.",)
+"""Kinds of events that change nothing of what waits: agents think all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,10 @@ class Waiting:
         self._counted = seen, time.monotonic() + COUNT_SECONDS, len(cards)
         return cards
 
-    async def count(self, seen: int) -> int:
-        """Return how many there are, counted again when something was committed after `seen`."""
+    async def count(self, changed: int) -> int:
+        """Return how many there are; `changed` is the number of the newest event that is not one of `UNCOUNTED`."""
         known, until, number = self._counted
-        if known < seen or time.monotonic() > until:
+        if known < changed or time.monotonic() > until:
             number = len(await self.cards())
         return number
 
@@ -174,8 +176,7 @@ class Waiting:
         ]
 
     async def _cut_off(self, recently: Recently | None) -> list[Card]:
-        tasks = [one.task for one in await self._rooms.bridge.status() if one.task is not None]
-        asked_about = {task.session_id for task in tasks}
+        asked_about = {task.session_id for task in await self._rooms.bridge.target_tasks()}
         cards = []
         for one in (recently or await self._rooms.briefings.recently(LATELY_MS)).sessions:
             if not one.cut_off or one.session_id in asked_about or not is_session_id(one.session_id):

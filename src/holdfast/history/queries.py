@@ -9,7 +9,7 @@ from holdfast.agents.transcript_entries import TranscriptFile
 from holdfast.history.model import Hit, ReadMark, Recovery
 from holdfast.history.passages import Batch
 from holdfast.reasoning.fulltext import Term, match_expression
-from holdfast.reasoning.queries.search import fill
+from holdfast.reasoning.queries.search import fill, unindexed
 from holdfast.store import Tx
 
 HIT = "l.role, l.content, l.at, f.session_id, f.root, f.path, f.machine"
@@ -93,6 +93,11 @@ def keep(tx: Tx, machine: str, file: TranscriptFile, root: str, expected: int, b
             at=passage.at,
         )
     return True
+
+
+def is_indexed(tx: Tx) -> bool:
+    """Return whether every line is indexed."""
+    return not unindexed(tx, "history_lines", "history_fts", 1)
 
 
 def index_some(tx: Tx) -> bool:

@@ -86,8 +86,9 @@ class History:
         return await asyncio.to_thread(lambda: {transcripts_of().folder_name(path): str(path) for path in paths})
 
     async def _index(self, progress: Progress) -> None:
-        while await self._store.write(queries.index_some):
+        while not await self._store.read(queries.is_indexed):
             progress(1.0, "indexing")
+            await self._store.write(queries.index_some)
 
     async def remove(self, project: Path | None) -> int:
         """Delete what was imported on this machine, of one project or of all; return the number of files."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from holdfast.connections.model import Connection
 from holdfast.identity.caller import Caller
 from holdfast.lazy_dataclass import dataclass
@@ -168,8 +170,7 @@ class Step:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A branch, with the numbers of its first and last thoughts."""
 
     id: str
@@ -179,14 +180,12 @@ class Line:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class OnBranch:
+class OnBranch(NamedTuple):
     number: int
     branch_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(NamedTuple):
     """The thought `number` revises the thought `of`."""
 
     number: int

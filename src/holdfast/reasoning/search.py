@@ -36,6 +36,8 @@ TERMS_TRIED = 8
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300
+MOST_UNINDEXED = 20
+"""Thoughts that are searched as they are: to index them first, the disk would have to be waited for."""
 SHORT = 5
 """Letters from which on a beginning is looked for in the index: of fewer, too many words begin like that."""
 
@@ -70,20 +72,30 @@ def whole_words(query: str) -> str:
     return query + ('"' if query.count('"') % 2 else '""')
 
 
-def newest(tx: Tx, query: str, limit: int) -> FoundLately:
-    """Search everything that is not deleted, the newest first; titles and tags by themselves."""
+def newest(tx: Tx, query: str, limit: int) -> FoundLately | None:
+    """Search everything that is not deleted, the newest first; titles and tags by themselves.
+
+    Returns None if so many thoughts are not indexed that this has to be done first."""
     terms, scope = terms_of(query), Scope(None, (Status.ACTIVE, Status.ARCHIVED))
     is_short = len(terms[-1].text) < SHORT
-    hits = search_queries.newest(tx, scope, terms_of(whole_words(query)) if is_short else terms, limit)
+    looked_for = terms_of(whole_words(query)) if is_short else terms
+    unindexed = search_queries.unindexed(tx, "thoughts", "thoughts_fts", MOST_UNINDEXED + 1)
+    if len(unindexed) > MOST_UNINDEXED:
+        return None
+    hits = search_queries.newest(tx, scope, looked_for, limit)
+    for row_id, content in unindexed:
+        if has_all(content, looked_for) and (found := search_queries.place_of(tx, scope, row_id)):
+            hits.append(found)
+    hits = sorted(hits, reverse=True)[:limit]
     if is_short and '"' not in query:
         hits = sorted({*hits, *search_queries.containing_lately(tx, scope, query.split(), limit)}, reverse=True)[:limit]
     words = [fold(word) for term in terms for word in term.words]
     named: list[Session] = []
-    for session_id, title, tags in search_queries.titles(tx, TITLES_LOOKED_AT):
+    for session_id, title, tags in search_queries.titles(tx, words, TITLES_LOOKED_AT):
         text = fold(f"{title} {tags}")
         if all(word in text for word in words) and names_match(title, (tags,), terms):
-            found = sessions.session(tx, session_id)
-            named += [found] if found is not None else []
+            session = sessions.session(tx, session_id)
+            named += [session] if session is not None else []
             if len(named) == limit:
                 break
     pairs = [
@@ -141,7 +153,12 @@ def snippet(text: str, terms: Sequence[Term]) -> str:
 
 
 def names_match(title: str, tags: Sequence[str], terms: Sequence[Term]) -> bool:
-    tokens = indexed(" ".join((title, *tags))).split()
+    return has_all(" ".join((title, *tags)), terms)
+
+
+def has_all(text: str, terms: Sequence[Term]) -> bool:
+    """Return whether a text contains all terms, as the index would find them."""
+    tokens = indexed(text).split()
     return all(holds(tokens, term) for term in terms)
 
 

@@ -107,8 +107,9 @@ class SessionBrowser:
         """Return the newest thoughts, and sessions by their titles and tags, with all words, of all projects."""
         limits.text("query", query, limits.MAX_QUERY)
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
-        await self.index()
-        return await self._store.read(lambda tx: newest(tx, query, most))
+        while (found := await self._store.read(lambda tx: newest(tx, query, most))) is None:
+            await self.index()
+        return found
 
     # -- reading -------------------------------------------------------------------------------------------------
 

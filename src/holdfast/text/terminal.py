@@ -62,7 +62,7 @@ def plain(text: str) -> str:
 
 
 def _shows(char: str) -> bool:
-    return char.isprintable() and not any(first <= char <= last for first, last in _BLANK)
+    return char.isprintable() and (char.isascii() or not any(first <= char <= last for first, last in _BLANK))
 
 
 def _pieces(line: str, columns: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from urllib.parse import urlencode
 
@@ -74,12 +75,12 @@ def parts(rooms: Rooms) -> list[Part]:
         opened = _RANGE.fullmatch(request.query.get("open", ""))
         tree = draw(shape, selected, (int(opened[1]), int(opened[2])) if opened else None)
         singles = [row.first for row in tree.rows if not row.folded] if request.wants("tree") else []
-        begins = {one.number: one for one in await browser.beginnings(session_id, singles, LABEL + LABEL_MARGIN)}
-        thought = None
-        if shape.end and request.wants("thought"):
-            # The middle of a text may begin with half a secret, so only who sees secrets turns its pages.
-            start = _number(request.query.get("from")) or 0 if request.sees_secrets else 0
-            thought = await browser.open_thought(session_id, selected, start, BLOCK + MARGIN)
+        beginnings, thought, linked, offered = await asyncio.gather(
+            browser.beginnings(session_id, singles, LABEL + LABEL_MARGIN),
+            _open(request, selected) if shape.end and request.wants("thought") else nothing(),
+            browser.linked(session_id) if request.wants("links") else nothing(),
+            _offered(shape.session) if request.parts is None and request.may_change else nothing(),
+        )
         session = shape.session
         return shown(
             "session.html",
@@ -88,7 +89,7 @@ def parts(rooms: Rooms) -> list[Part]:
             url=session_url(session_id),
             shape=shape,
             tree=tree,
-            begins=begins,
+            begins={one.number: one for one in beginnings},
             map=minimap(shape, tree, selected, SHAPE_PARTS),
             selected=selected,
             follows=wanted is None,
@@ -97,12 +98,17 @@ def parts(rooms: Rooms) -> list[Part]:
             part=BLOCK,
             rest=_rest(thought),
             line=neighbours(shape, selected) if shape.end else (None, None),
-            linked=await browser.linked(session_id) if request.wants("links") else None,
-            offered=await _offered(session) if request.parts is None and request.may_change else (),
+            linked=linked,
+            offered=offered or (),
             formats=tuple(KINDS),
             exported=EXPORTED,
             label=LABEL,
         )
+
+    async def _open(request: PageRequest, number: int) -> OpenThought | None:
+        # The middle of a text may begin with half a secret, so only who sees secrets turns its pages.
+        start = _number(request.query.get("from")) or 0 if request.sees_secrets else 0
+        return await browser.open_thought(request.path["id"], number, start, BLOCK + MARGIN)
 
     async def _offered(session: Session) -> tuple[Session, ...]:
         project = session.project_key or session.root_uri
@@ -169,6 +175,10 @@ def parts(rooms: Rooms) -> list[Part]:
         Page("/sessions/{id}/export/{format}", export),
         *(Action(f"/sessions/{{id}}/{name}", act) for name, act in changes.items()),
     ]
+
+
+async def nothing() -> None:
+    """Stand for what is not asked for."""
 
 
 def visible(session: Session) -> bool:

@@ -106,13 +106,38 @@ def containing_lately(tx: Tx, scope: Scope, words: Sequence[str], limit: int) ->
     return [(row["row_id"], row["session_id"], row["number"]) for row in rows]
 
 
-def titles(tx: Tx, limit: int) -> list[tuple[str, str, str]]:
-    """Return id, title and tags, as stored, of the sessions that were used last."""
+def titles(tx: Tx, words: Sequence[str], looked_at: int) -> list[tuple[str, str, str]]:
+    """Return id, title and tags, as stored, of those of the sessions used last that may have these folded words.
+
+    Only the case of ASCII is folded here; what has other characters may have any word."""
+    holds, params = containing(tx.engine, ("title", "tags"), [word for word in words if word.isascii()])
+    only_ascii = "octet_length(title) = length(title) AND octet_length(tags) = length(tags)"
     rows = tx.all(
-        "SELECT id, title, tags FROM sessions WHERE status <> 'deleted' ORDER BY updated_at DESC LIMIT :limit",
-        limit=limit,
+        "SELECT id, title, tags FROM (SELECT id, title, tags, updated_at FROM sessions WHERE status <> 'deleted'"  # noqa: S608
+        f" ORDER BY updated_at DESC LIMIT :looked_at) s WHERE NOT ({only_ascii}) OR ({holds})"
+        " ORDER BY updated_at DESC",
+        looked_at=looked_at,
+        **params,
     )
     return [(row["id"], row["title"], row["tags"]) for row in rows]
+
+
+def unindexed(tx: Tx, table: str, index: str, limit: int) -> list[tuple[int, str]]:
+    """Return rows of a table that are not indexed yet, in order, each with its text."""
+    rows = tx.all(_PENDING[tx.engine].format(table=table, index=index), indexed=INDEXED, limit=limit)
+    return [(row["row_id"], row["content"]) for row in rows]
+
+
+def place_of(tx: Tx, scope: Scope, row_id: int) -> tuple[int, str, int] | None:
+    """Return row, session and number of a thought, if its session is in scope."""
+    where, params = conditions(scope, "s.")
+    row = tx.one(
+        "SELECT t.session_id, t.number FROM thoughts t JOIN sessions s ON s.id = t.session_id"  # noqa: S608
+        f" WHERE t.row_id = :row_id AND {where}",
+        row_id=row_id,
+        **params,
+    )
+    return None if row is None else (row_id, row["session_id"], row["number"])
 
 
 def fill(tx: Tx, table: str, index: str) -> bool:
@@ -120,7 +145,7 @@ def fill(tx: Tx, table: str, index: str) -> bool:
 
     The index itself says how far it has come, so a restored, salvaged or migrated store is indexed from the start.
     """
-    rows = tx.all(_PENDING[tx.engine].format(table=table, index=index), indexed=INDEXED, limit=INDEXED_AT_ONCE)
-    for row in rows:
-        tx.run(_ADD[tx.engine].format(index=index), row_id=row["row_id"], content=indexed(row["content"]))
+    rows = unindexed(tx, table, index, INDEXED_AT_ONCE)
+    for row_id, content in rows:
+        tx.run(_ADD[tx.engine].format(index=index), row_id=row_id, content=indexed(content))
     return len(rows) == INDEXED_AT_ONCE

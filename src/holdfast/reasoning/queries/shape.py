@@ -42,7 +42,8 @@ def lines_of(tx: Tx, session_id: str, branches: Sequence[str]) -> list[Line]:
         return []
     named = {f"b{place}": branch for place, branch in enumerate(branches)}
     marks = ", ".join(f":{name}" for name in named)
-    sql = f"{_LINE} AND b.branch_id IN ({marks}) ORDER BY b.created_at, b.branch_id"
+    # `+` keeps SQLite from reading all branches of the session in their order.
+    sql = f"{_LINE} AND b.branch_id IN ({marks}) ORDER BY +b.created_at, b.branch_id"
     return _lines(tx, sql, id=session_id, **named)
 
 

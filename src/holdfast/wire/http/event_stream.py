@@ -62,6 +62,14 @@ class EventStreams:
         """Return the number of the newest event."""
         return self._newest[-1].seq if self._newest else await self._store.read(events.head)
 
+    def last_other(self, seen: int, kinds: tuple[str, ...]) -> int:
+        """Return the number of the newest event up to `seen` whose kind begins with none of these words.
+
+        If that is not known, it is the highest number that it can have."""
+        newest = self._newest
+        others = (one.seq for one in reversed(newest) if one.seq <= seen and not one.kind.startswith(kinds))
+        return next(others, min(seen, newest[0].seq - 1) if newest else seen)
+
     async def follow(self, after: int | None, allows: Allows, holds: Holds) -> AsyncIterator[bytes]:
         """Yield events after a number, or from now on, for as long as the reader's right to read holds."""
         if len(self._open) >= MAX_STREAMS:
