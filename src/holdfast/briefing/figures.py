@@ -9,7 +9,6 @@ from holdfast.briefing.break_records import BreakRecords
 from holdfast.briefing.knowledge import KnownCount
 from holdfast.briefing.queries import breaks
 from holdfast.briefing.queries import figures as queries
-from holdfast.briefing.queries.breaks import Break
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
@@ -45,8 +44,8 @@ class BriefingFigures:
     async def recovered(self, begin: int, step_ms: int) -> Recovered:
         """Return what agents got back since a time."""
 
-        def read(tx: Tx) -> tuple[list[queries.RecoveredThings], tuple[int, int], list[Break]]:
-            kept = breaks.kept_since(tx, begin, MOST_BREAKS)
+        def read(tx: Tx) -> tuple[list[queries.RecoveredThings], tuple[int, int], list[list[KnownCount]]]:
+            kept = breaks.counts_since(tx, begin, MOST_BREAKS)
             return queries.told(tx, begin, step_ms), queries.taken_up(tx, begin), kept
 
         await self._records.finish()
@@ -70,11 +69,11 @@ class BriefingFigures:
         return await self._store.read(lambda tx: queries.lifetimes(tx, since, bounds))
 
 
-def recalled(kept: Iterable[Break]) -> tuple[KnownCount, ...]:
+def recalled(kept: Iterable[Iterable[KnownCount]]) -> tuple[KnownCount, ...]:
     """Return how many things of each kind were known at these breaks, and how many of them were told."""
     had, told = Counter[str](), Counter[str]()
     for one in kept:
-        for count in one.knew.counts if one.knew is not None else ():
+        for count in one:
             had[count.kind] += count.had
             told[count.kind] += count.told
     return tuple(KnownCount(kind, times, told[kind]) for kind, times in had.items())

@@ -110,10 +110,10 @@ class Knowledge:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Parse what was stored; members that this version does not know are left out."""
-        stored: dict[str, Any] = json.loads(text)
-        known = {name: value for name, value in stored.items() if name in {one.name for one in fields(cls)}}
+    def from_stored(cls, stored: dict[str, Any]) -> Self:
+        """Return what was stored, parsed from JSON; members that this version does not know are left out."""
+        names = {one.name for one in fields(cls)}
+        known = {name: value for name, value in stored.items() if name in names}
         parts = {name: tuple(kind(**part) for part in known.get(name, ())) for name, kind in _PARTS.items()}
         return cls(**known | parts | {"active": tuple(known.get("active", ()))})
 

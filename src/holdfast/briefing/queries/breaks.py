@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from holdfast.briefing.knowledge import Knowledge
+from holdfast.briefing.knowledge import Knowledge, KnownCount
 from holdfast.briefing.model import Occasion
 from holdfast.identity.project import Root
 from holdfast.lazy_dataclass import dataclass
@@ -92,19 +92,19 @@ def whole(tx: Tx, row_id: int) -> Break | None:
     return None if row is None else _break(row)
 
 
-def kept_since(tx: Tx, since: int, limit: int) -> list[Break]:
-    """Return the latest breaks since a time whose content is kept, without those that were resumed."""
+def counts_since(tx: Tx, since: int, limit: int) -> list[list[KnownCount]]:
+    """Return what was known and told at the latest breaks since a time whose content is kept, without resumed ones."""
     rows = tx.all(
-        f"SELECT {COLUMNS}, content FROM recoveries WHERE at >= :since AND content IS NOT NULL"
+        "SELECT content FROM recoveries WHERE at >= :since AND content IS NOT NULL"
         " AND occasion <> 'resume' ORDER BY at DESC LIMIT :limit",
         since=since,
         limit=limit,
     )
-    return [_break(row) for row in rows]
+    return [[KnownCount(**one) for one in json.loads(row["content"])["knew"].get("counts", ())] for row in rows]
 
 
 def _break(row: Row) -> Break:
     content = row.pop("content", None)
     stored = {} if content is None else json.loads(content)
-    knew = Knowledge.from_json(json.dumps(stored["knew"])) if stored else None
+    knew = Knowledge.from_stored(stored["knew"]) if stored else None
     return Break(kinds=tuple(json.loads(row.pop("what"))), told=stored.get("told"), knew=knew, **row)
