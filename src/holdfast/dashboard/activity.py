@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.agents.registry import AGENTS, DEFAULT
@@ -255,7 +256,8 @@ def _recovered(recovery: Recovery, link: str | None) -> Happening:
     return Happening(recovery.at, kind, f"{begins}; was told: {told}", link)
 
 
-def told_of(kinds: Sequence[str]) -> str:
+@lru_cache(1_000)
+def told_of(kinds: tuple[str, ...]) -> str:
     """Describe what an agent was told about."""
     words = list(dict.fromkeys(TOLD.get(one, one) for one in kinds))
     return ", ".join(words[:MOST_TOLD]) + (" …" if len(words) > MOST_TOLD else "") or "nothing new"

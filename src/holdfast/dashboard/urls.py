@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from urllib.parse import quote
 
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
 
 
+@lru_cache(1_000)
 def project_id(root: str) -> str:
     """Return the short name of a project in addresses, from its key or root."""
     return hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]

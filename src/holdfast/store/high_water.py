@@ -176,12 +176,12 @@ def _changed_since(tx: Tx, before: Mark) -> Mark:
     if here.epoch != before.epoch:
         rows = tx.all(f"{_SESSIONS} ORDER BY updated_at DESC LIMIT :limit", limit=MAX_SESSIONS)[::-1]
     else:
-        # Not DISTINCT, nor in the order of subjects: SQLite would read the events of all sessions for that.
+        # An expression, and not in the order of subjects: else SQLite goes through the events of all sessions.
         changed = tx.all(
-            "SELECT subject FROM events WHERE seq > :seq AND kind LIKE 'reasoning.%' ORDER BY seq", seq=before.seq
+            "SELECT DISTINCT subject || '' AS subject FROM events WHERE seq > :seq AND kind LIKE 'reasoning.%'",
+            seq=before.seq,
         )
-        subjects = sorted({row["subject"] for row in changed})
-        rows = [row for ids in _batches(subjects) for row in _sessions(tx, ids)]
+        rows = [row for ids in _batches(sorted(row["subject"] for row in changed)) for row in _sessions(tx, ids)]
         rows += tx.all(
             f"{_SESSIONS} WHERE root_uri IN (SELECT subject FROM events WHERE seq > :seq AND kind = 'archive.adopted')",
             seq=before.seq,

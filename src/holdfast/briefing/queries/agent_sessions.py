@@ -70,6 +70,8 @@ class AgentSession:
     @property
     def told_of(self) -> frozenset[str]:
         """The sessions whose open work it was told."""
+        if OF_SESSION not in (self.told or ""):
+            return frozenset()
         return frozenset(one.removeprefix(OF_SESSION) for one in self.digests if one.startswith(OF_SESSION))
 
     @property

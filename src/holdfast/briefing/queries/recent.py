@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
@@ -83,4 +84,9 @@ def recoveries(tx: Tx, since: int, limit: int) -> list[Recovery]:
 def _recovery(row: Row) -> Recovery:
     content = row.pop("content")
     broke_at = None if content is None else int(json.loads(content)["knew"]["last_at"])
-    return Recovery(kinds=tuple(json.loads(row.pop("what"))), broke_at=broke_at, **row)
+    return Recovery(kinds=_kinds(row.pop("what")), broke_at=broke_at, **row)
+
+
+@lru_cache(1_000)
+def _kinds(what: str) -> tuple[str, ...]:
+    return tuple(json.loads(what))
