@@ -34,6 +34,7 @@ from holdfast.dashboard.urls import conversation_url, project_url, session_url, 
 from holdfast.identity.project import Root, RootSource, canonical_uri, locate
 from holdfast.reasoning.session_browser import SessionBrowser
 from holdfast.store import Store, Tx
+from holdfast.store.high_water import HighWater
 from holdfast.store.sqlite import SqliteStore
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
@@ -116,6 +117,7 @@ async def _grow(path: Path, root: Root, effort: Effort, progress: Progress) -> l
         await store.write(partial(_agent_sessions, count=effort.sessions * 3 // 10))
         progress("indexing", 0, 1)
         await SessionBrowser(store).index()
+        await HighWater(path.parent, store).note()  # as a daemon would have, once a second
     finally:
         await store.close()
     project = root.key or root.uri

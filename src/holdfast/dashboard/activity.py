@@ -144,7 +144,9 @@ def _gather(
 
     def project(root: str) -> _Project:
         key = keys.get(root, root)
-        return projects.setdefault(key, _Project(key, root, [], [], [], [], set()))
+        if key not in projects:
+            projects[key] = _Project(key, root, [], [], [], [], set())
+        return projects[key]
 
     for session in recently.sessions:
         into = project(session.root)
