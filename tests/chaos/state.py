@@ -17,6 +17,8 @@ from tests.chaos.plan import TARGETS
 from tests.chaos.world import World
 from tests.process.agent import Agent
 
+from holdfast.store import high_water
+
 Rows = list[dict[str, Any]]
 ASK_SECONDS = 45
 """How long an ask may take at the end: longer than the lease of a runner that was ended."""
@@ -119,9 +121,11 @@ def read_store(world: World) -> State:
 
 
 def _transcripts(world: World) -> dict[str, list[str]]:
-    """What each session of the echo agent was told; other files of lines are none of its."""
+    """What each session of the echo agent was told; other files of lines are none of its.
+
+    A full disk may cut a line of the high-water mark off, which is written again."""
     found: dict[str, list[str]] = {}
-    for path in world.home.rglob("*.jsonl"):
+    for path in set(world.home.rglob("*.jsonl")) - set(world.home.glob(f"{high_water.NAME}*")):
         turns = [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # a line that was cut off is no turn
         if turns and all(isinstance(turn, dict) and turn.keys() >= {"text", "answer"} for turn in turns):
             found[path.stem] = [turn["text"] for turn in turns]

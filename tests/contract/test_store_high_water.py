@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,33 @@ def test_a_mark_whose_last_line_was_cut_off_counts_up_to_the_line_before(place: 
             await _mark(world).note()
             assert high_water.read_mark(file).sessions[session][0] == 2
             assert await _mark(world).lost() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_mark_that_a_full_disk_cut_off_is_written_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel writes what fits and says how much that was, without an error."""
+    write = os.write
+
+    def write_what_fits(descriptor: int, data: bytes) -> int:
+        monkeypatch.setattr(os, "write", full)
+        return write(descriptor, data[:-20])
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def scenario() -> None:
+        async with living(place) as world:
+            session = (await world.think(agent("a"), "one"))["sessionId"]
+            mark = _mark(world)
+            monkeypatch.setattr(os, "write", write_what_fits)
+            with pytest.raises(OSError, match="No space left"):
+                await mark.note()
+            monkeypatch.setattr(os, "write", write)
+            (file,) = world.place.home.glob("high-water*.jsonl")
+            assert session not in high_water.read_mark(file).sessions
+            await mark.note()
+            assert high_water.read_mark(file).sessions[session][0] == 1
 
     asyncio.run(scenario())
 

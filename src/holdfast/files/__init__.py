@@ -80,6 +80,21 @@ def make_private(path: Path, content: str | bytes) -> None:
     sync(path.parent)
 
 
+def append_line(path: Path, line: bytes, *, synced: bool = False) -> None:
+    """Append a line to a private file, whole or with an error; what an earlier error or power cut left stays apart."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        rest = (b"\n" if torn else b"") + line + b"\n"
+        while rest:  # on a full disk, as much as fits is written before there is an error
+            rest = rest[os.write(descriptor, rest) :]
+        if synced:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def publish(finished: Path, target: Path) -> None:
     """Rename a finished file to its final name, durably and atomically."""
     sync(finished)

@@ -16,7 +16,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.files import write_private
+from holdfast.files import append_line, write_private
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Store, Tx
 
@@ -82,7 +82,7 @@ class HighWater:
         mark = await self._store.read(lambda tx: _changed_since(tx, written))
         if (mark.epoch, mark.seq) != (written.epoch, written.seq):
             path = self._path(mark.epoch)
-            _append(path, mark)
+            append_line(path, _line(mark))
             if path.stat().st_size > MAX_FILE_BYTES:
                 _rewrite(path, read_mark(path))
         self._written = Mark(mark.epoch, mark.seq)
@@ -213,7 +213,7 @@ def _batches(ids: list[str]) -> Iterator[list[str]]:
 
 
 def _line(mark: Mark) -> bytes:
-    return json.dumps([mark.epoch, mark.seq, mark.sessions], separators=(",", ":")).encode() + b"\n"
+    return json.dumps([mark.epoch, mark.seq, mark.sessions], separators=(",", ":")).encode()
 
 
 def _parse(line: bytes) -> Mark | None:
@@ -237,16 +237,5 @@ def _last_line(path: Path) -> Mark | None:
     return None
 
 
-def _append(path: Path, mark: Mark) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        size = os.fstat(descriptor).st_size
-        # A line truncated by a power cut must not swallow the next one.
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, (b"\n" if torn else b"") + _line(mark))
-    finally:
-        os.close(descriptor)
-
-
 def _rewrite(path: Path, mark: Mark) -> None:
-    write_private(path, _line(mark))
+    write_private(path, _line(mark) + b"\n")

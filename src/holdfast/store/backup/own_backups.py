@@ -6,9 +6,9 @@ Only these restore keys, trust and waiting work without asking. A file that was 
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
+from holdfast.files import append_line
 from holdfast.store.files import COMPANIONS, beside
 
 NAME = "made-backups"
@@ -18,12 +18,7 @@ JOURNALS = (*COMPANIONS, "-journal")
 
 def note(home: Path, file: Path) -> None:
     """Register a backup; called before it gets its final name, so that no named backup is unregistered."""
-    descriptor = os.open(home / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, f"{file.stat().st_size} {_digest(file)}\n".encode())
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    append_line(home / NAME, f"{file.stat().st_size} {_digest(file)}".encode(), synced=True)
 
 
 def is_known(home: Path, file: Path) -> bool:
