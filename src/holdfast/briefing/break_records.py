@@ -14,7 +14,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store
 
 MAX_WAITING = 64
-ANSWERED_S = 0.05
+ANSWERED_S = 1.0
 """Seconds to wait before anything is stored, so that the hook is answered first."""
 
 
