@@ -603,6 +603,7 @@ CALLED: dict[str, str] = {
     "protocol.project.document:_suffix": "protocol.project.document",
     "reasoning.search:snippet": "reasoning.search",
     "redaction.contexts:_compiled": "redaction.contexts",
+    "redaction.tokens:_RUN": "redaction.tokens",
     "redaction.tokens:_compiled": "redaction.tokens",
     "relay.ends:_FORWARD": "relay.ends",
     "relay.ends:_BACKWARD": "relay.ends",

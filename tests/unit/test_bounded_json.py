@@ -16,7 +16,6 @@ from holdfast.teams.permissions import shown_input
 from holdfast.text import bounded_json
 
 OWN_TEXT = {
-    "briefing.knowledge": "a column",
     "briefing.queries.breaks": "a column",
     "handoff.signing": "catches it, and takes no value that is nested",
     "handoff.tables": "catches it, and takes no value that is nested",

@@ -237,6 +237,8 @@ _BEGINNINGS = re.compile(
 _INSIDE = [one for one in _LITERALS if not one[0].isalnum() or one in _ANYWHERE]
 MIN_SHAPE_CHARS = 32
 
+_JWT = "eyJ"
+_RUN = re.compile(r"[A-Za-z0-9_-]*+")
 _BESIDE = re.compile(r"[A-Za-z0-9_.~-]{1,60}\Z")
 _TELEGRAM = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=bot))\d{6,12}+:[A-Za-z0-9_-]{30,}")
 _MAILCHIMP = re.compile(r"(?<![A-Za-z0-9])[a-f0-9]{32}-us\d{1,2}(?![A-Za-z0-9])")
@@ -282,8 +284,14 @@ _SHAPES = (
 
 def token_spans(text: str) -> Iterator[Span]:
     """Yield tokens of a known form."""
-    covered = 0
+    covered = run_ends = 0
     for beginning in _BEGINNINGS.finditer(text):
+        if beginning["literal"] == _JWT:
+            # A run without a dot behind it has no such token, however many begin in it: it is read once.
+            if beginning.start() >= run_ends and (run := _RUN.match(text, beginning.start())) is not None:
+                run_ends = run.end()
+            if not text.startswith(".", run_ends):
+                continue
         if beginning.start() >= covered:
             for span in _of_form(text, beginning["literal"], beginning.start()):
                 covered = max(covered, span[1])
