@@ -29,7 +29,8 @@ class Served:
         self.home = home
         self._command = command
         self.port = _free_port()
-        self.env = {**neutral_environment(), "HOLDFAST_HOME": str(home), "HOLDFAST_PORT": str(self.port)}
+        place = {"HOLDFAST_HOME": str(home), "CLAUDE_CONFIG_DIR": str(home.with_name("claude"))}
+        self.env = {**neutral_environment(), **place, "HOLDFAST_PORT": str(self.port)}
         self.start_time = 0.0
         """Seconds from the start of the process until HTTP answered."""
 

@@ -70,6 +70,31 @@ def test_a_card_appears_and_its_button_works_without_a_reload_and_over_a_killed_
     assert json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]["pending"] == 1
 
 
+ANSWERED_LATE = """
+const own = window.fetch;
+window.fetch = async (place, request) => {
+  const answer = await own(place, request);
+  if (request?.method === "POST") await new Promise((done) => (window.answer = done));
+  return answer;
+};
+"""
+
+
+def test_the_focus_stays_where_it_was_if_the_card_goes_before_its_button_is_answered(
+    holdfast: Installation, opens: Opens, tmp_path: Path
+) -> None:
+    page = opens(holdfast)
+    make_dead_letter(holdfast, tmp_path / "homelab", "Rotate the certificates.")
+    card = page.locator(".card").filter(has_text="homelab")
+    expect(card).to_be_visible()
+    page.evaluate(ANSWERED_LATE)
+    card.get_by_role("button", name="Retry").press("Enter")
+    expect(card).to_have_count(0)
+    page.evaluate("window.answer()")
+    expect(page.get_by_role("status").filter(has_text="queued for homelab again")).to_be_visible()
+    expect(page.locator("#cards")).to_be_focused()
+
+
 NOTICED = """
 window.away = false;
 window.noticed = [];

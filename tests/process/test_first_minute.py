@@ -19,9 +19,10 @@ from holdfast.config import read_settings
 
 
 @pytest.fixture
-def newcomer(embedded: Installation, tmp_path: Path) -> Installation:
+def newcomer(embedded: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
     """An installation of somebody who used Claude Code before."""
     embedded.settings["CLAUDE_CONFIG_DIR"] = str(tmp_path / "claude")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))  # a command in this process has no other either
     return embedded
 
 

@@ -4,11 +4,15 @@
 export function morph(from, to) {
   const held = document.activeElement;
   change(from, to);
-  if (!held || held === document.body || held === document.activeElement) return;
-  // What had the focus was moved, which takes it away, or is gone: then the region has it, and Tab goes on from there.
+  if (held && held !== document.body && held !== document.activeElement) refocus(held, from);
+}
+
+/** Give the focus back to what had it, or to its region if that is gone, so that Tab goes on from there. */
+export function refocus(held, region) {
   // Never another button: a second Enter must not act on something else.
-  const next = held.isConnected ? held : from;
-  if (next === from && !from.hasAttribute("tabindex")) from.tabIndex = -1;
+  const shown = region.hidden ? document.getElementById("content") : region;
+  const next = held.isConnected ? held : shown;
+  if (next === shown && !shown.hasAttribute("tabindex")) shown.tabIndex = -1;
   next.focus({ preventScroll: true });
 }
 

@@ -1,7 +1,7 @@
 // Makes the dashboard live: follows the event log, fetches the regions that changed and puts them in place.
 // Every page can be read and used without it.
 
-import { morph } from "./morph.js";
+import { morph, refocus } from "./morph.js";
 import { followTogether } from "./shared_events.js";
 import { walk } from "./walk.js";
 
@@ -151,6 +151,7 @@ document.addEventListener("submit", async (event) => {
   if (!form.matches("[data-quiet]")) return;
   event.preventDefault();
   const button = event.submitter;
+  const region = form.closest("[data-live]") ?? document.getElementById("content");
   if (button) button.disabled = true;
   try {
     const body = new URLSearchParams(new FormData(form, button));
@@ -164,8 +165,10 @@ document.addEventListener("submit", async (event) => {
   } catch {
     show(said, "The daemon did not answer. Check whether it took effect before you try again.");
   } finally {
-    if (button) button.disabled = false;
-    if (document.activeElement === document.body) button?.focus({ preventScroll: true }); // a disabled button loses it
+    if (button) {
+      button.disabled = false;
+      if (document.activeElement === document.body) refocus(button, region); // a disabled button loses it
+    }
   }
 });
 
