@@ -117,10 +117,10 @@ def _set_sniffio_loop() -> None:
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     try:
-        import uvloop
-    except ImportError:
+        from holdfast.daemon.event_loop import EventLoop
+    except ImportError:  # there is no uvloop on Windows
         return None
-    return uvloop.Loop
+    return EventLoop
 
 
 def _turn() -> Callable[[], None]:
