@@ -94,7 +94,7 @@ class AcpSession(JsonProcess):
     async def ready(self) -> None:
         await self.call("initialize", protocolVersion=1)
 
-    async def send(self, text: str, on_event: OnEvent) -> Turn:
+    async def send(self, text: str, on_event: OnEvent, *, stores: bool = True) -> Turn:
         if self._prompting:
             raise AgentBusy(f"Session {self._session_id} is in the middle of a turn.", recovery="Wait for its end.")
         self._on_event, self._said, self._prompting = on_event, [], True

@@ -153,6 +153,16 @@ def test_a_conversation_lost_on_disk_and_in_the_store_begins_afresh_and_both_sid
         assert LOST not in second_turn
 
 
+def test_an_answer_and_what_its_agent_wrote_are_stored_in_one_transaction(world: World) -> None:
+    with world.caller() as caller:
+        for question in ("one", "two"):  # of a new process, and of a warm one
+            session = ask(caller, world.backend, question, fromTeam=world.frontend)["conversation"]["sessionId"]
+            of_it = f"FROM asks a JOIN conversations c ON c.id = a.conversation_id WHERE c.session_id = '{session}'"
+            (finished,) = _in_store(world, f"SELECT max(a.finished_at) {of_it}")
+            (written,) = _in_store(world, f"SELECT max(at) FROM transcript_lines WHERE session_id = '{session}'")
+            assert written == finished  # a transaction has one time
+
+
 def test_an_ask_whose_transcript_does_not_reach_the_store_fails_and_its_turn_is_kept(world: World) -> None:
     model = world.model
     with world.caller() as caller:

@@ -16,7 +16,7 @@ from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import lines_of
 from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.claude.transcripts.transcript_copy import level
+from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy, level
 from holdfast.errors import StoreError
 from holdfast.store import Store
 
@@ -75,6 +75,30 @@ def test_any_text_an_agent_writes_comes_back_as_it_was(place: Place) -> None:
         written = entry("1", message="NUL \0, half a pair \ud83d, ünïcode 日本, " + "x" * 300_000)
         await transcripts.append(KEY, [written])
         assert await transcripts.load(KEY) == [written]
+
+    play(place, scenario)
+
+
+def test_lines_that_are_held_for_an_answer_are_stored_with_it_or_before_the_next_ones(place: Place) -> None:
+    async def scenario(transcripts: TranscriptStore) -> None:
+        async def stored() -> list[str]:
+            return [one["uuid"] for one in await transcripts.load(KEY) or []]
+
+        copy = TranscriptCopy(transcripts, place.home / "projects" / "-a" / "s.jsonl")
+        copy.holds = True
+        await copy.append(KEY, [entry("a")])
+        assert not await stored() and copy.appended == 1
+        await copy.append(KEY, [entry("b")])
+        assert await stored() == ["a", "b"] and copy.take() is None, "a long turn does not pile up in memory"
+        await copy.append(KEY, [entry("c")])
+        held = copy.take()
+        assert held is not None
+        await transcripts._store.write(held.store)
+        await held.store_alone()  # as after a commit of which nobody knows whether it took effect
+        await copy.append(KEY, [entry("d")])
+        copy.holds = False
+        await copy.append(KEY, [entry("e")])
+        assert await stored() == ["a", "b", "c", "d", "e"]
 
     play(place, scenario)
 

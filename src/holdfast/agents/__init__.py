@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.agents.transcript_copies import TranscriptCopies
     from holdfast.agents.transcript_entries import Entry, KeptEntry, Part, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
-    from holdfast.store import Store
+    from holdfast.store import Store, Tx
 
 
 Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
@@ -66,6 +66,18 @@ OnEvent = Callable[[AgentEvent], None]
 """Called for each event as it comes; it must neither wait nor raise."""
 
 
+class UnstoredLines(Protocol):
+    """What an agent wrote in a turn and the store does not have yet."""
+
+    def store(self, tx: Tx) -> None:
+        """Store it along with what the turn came to."""
+        ...
+
+    async def store_alone(self) -> None:
+        """Store it where that failed; raises TranscriptCopyFailed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """How a turn ended, as the agent reported it."""
@@ -87,6 +99,7 @@ class Turn:
     """How full the context was at the end."""
     context_window: int | None = None
     """How much it holds."""
+    unstored: UnstoredLines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +144,10 @@ class AgentSession(Protocol):
         """Return whether somebody else has written to the conversation, or has it open, so that it must be reopened."""
         ...
 
-    async def send(self, text: str, on_event: OnEvent) -> Turn:
-        """Give the agent a text and wait for the end of the turn. The text is data: it never runs as a command."""
+    async def send(self, text: str, on_event: OnEvent, *, stores: bool = True) -> Turn:
+        """Give the agent a text and wait for the end of the turn. The text is data: it never runs as a command.
+
+        With `stores` false, the caller stores the turn's `unstored` lines, in one transaction with the answer."""
         ...
 
     async def interrupt(self) -> None:

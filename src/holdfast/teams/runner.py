@@ -381,9 +381,9 @@ class Runner:
             # Opening takes seconds, in which another daemon may have cancelled it.
             if not warm and not await self._store.read(lambda tx: conversations.is_claimed(tx, ask.id, token)):
                 raise NotOurs
-            turn = await self.turn(slot, _text(claimed, note), claimed.cancelled)
+            turn = await self.turn(slot, _text(claimed, note), claimed.cancelled, stores=False)
             if turn.is_error:
-                await self._stored(lambda tx: _add_usage(tx, ask, turn))
+                await self._stored_with_lines(turn, lambda tx: _add_usage(tx, ask, turn))
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
             await self._answered(claimed, turn, note, temporary=not keep)
@@ -472,11 +472,11 @@ class Runner:
             await self._put_back(conversation, slot, keep=keep)
             self._wake.set()
 
-    async def turn(self, slot: Slot, text: str, cancelled: asyncio.Event | None = None) -> Turn:
+    async def turn(self, slot: Slot, text: str, cancelled: asyncio.Event | None = None, *, stores: bool = True) -> Turn:
         """Run one turn; give up when the agent shows no sign of life for too long, or does not take an interrupt."""
         over = cancelled or asyncio.Event()
         slot.alive_at, slot.doing, slot.retrying = time.monotonic(), None, False
-        turn = asyncio.get_running_loop().create_task(slot.session.send(text, slot.take))
+        turn = asyncio.get_running_loop().create_task(slot.session.send(text, slot.take, stores=stores))
         interrupted: float | None = None
         try:
             while not turn.done():
@@ -538,7 +538,7 @@ class Runner:
                     conversations.set_status(tx, ask.conversation_id, ConversationStatus.ARCHIVED)
             return conversations.ask_state(tx, ask.id)
 
-        self._tell(ask, await self._stored(write))
+        self._tell(ask, await self._stored_with_lines(turn, write))
 
     def _tell(self, ask: Ask, seen: AskState | None) -> None:
         """Tell waiting callers how the ask ended, without reading the store again."""
@@ -550,6 +550,23 @@ class Runner:
         await self._stored(
             lambda tx: conversations.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message)
         )
+
+    async def _stored_with_lines(self, turn: Turn, write: Callable[[Tx], T]) -> T:
+        """Store what a turn came to in one transaction with what its agent wrote, as far as that is not stored yet."""
+        lines = turn.unstored
+        if lines is not None:
+
+            def both(tx: Tx) -> T:
+                lines.store(tx)
+                return write(tx)
+
+            try:
+                return await self._store.write(both)
+            except (StoreCorrupt, StoreRemoved):
+                raise
+            except StoreError:
+                await lines.store_alone()  # an ask whose turn cannot be kept fails
+        return await self._stored(write)
 
     async def _stored(self, write: Callable[[Tx], T]) -> T:
         """Store how an ask ended; while the store cannot write, as on a full disk, retry."""

@@ -90,7 +90,7 @@ class EchoSession(JsonProcess):
     async def ready(self) -> None:
         await self._ready
 
-    async def send(self, text: str, on_event: OnEvent) -> Turn:
+    async def send(self, text: str, on_event: OnEvent, *, stores: bool = True) -> Turn:
         """Run one turn."""
         told = (await self._ask({"text": text}, on_event))["turn"]
         return Turn(

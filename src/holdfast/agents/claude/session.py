@@ -31,7 +31,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import SessionStore
 
 from holdfast.agents import AgentEvent, Compaction, OnEvent, Permission, Turn
-from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy
+from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy, copy_failed
 from holdfast.agents.errors import (
     AgentBusy,
     AgentDied,
@@ -42,7 +42,6 @@ from holdfast.agents.errors import (
     SessionChanged,
     SessionInUse,
     SessionMissing,
-    TranscriptCopyFailed,
 )
 from holdfast.files.in_time import ProjectTooSlow
 from holdfast.process.guard import END_SECONDS, GuardedProcess
@@ -133,14 +132,18 @@ class ClaudeSession:
         """Return whether somebody else has written to the conversation, or has it open."""
         return await self._copy.is_overtaken(self.pid)
 
-    async def send(self, text: str, on_event: OnEvent) -> Turn:
+    async def send(self, text: str, on_event: OnEvent, *, stores: bool = True) -> Turn:
         """Run one turn; the text reaches the model as it is written."""
         # A message marked so is neither searched for commands nor for files to include. It also lacks the reminders
         # that usually come with a turn, so only texts that could be more than text are marked.
         marked = text.lstrip().startswith("/") or "@" in text
-        turn = self._checked(await self._run(text, marked, on_event))
+        self._copy.holds = not stores
+        try:
+            turn = self._checked(await self._run(text, marked, on_event))
+        finally:
+            self._copy.holds = False
         self._tidying = asyncio.create_task(self._tidy_up())
-        return turn
+        return replace(turn, unstored=self._copy.take())
 
     async def _tidy_up(self) -> None:
         await asyncio.sleep(TIDY_SECONDS)  # the caller is answered first
@@ -219,10 +222,7 @@ class ClaudeSession:
         if problem is None and self._copy.appended == running.copied_before:
             problem = "nothing of the turn arrived there"
         if problem is not None:
-            raise TranscriptCopyFailed(
-                f"The transcript of session {self._session_id} did not reach the store: {problem}.",
-                recovery="Check that Claude Code can write in its configuration directory, then ask again.",
-            )
+            raise copy_failed(self._session_id, problem)
         return turn
 
 

@@ -24,10 +24,10 @@ class TranscriptStore:
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
         """Add lines; a line with a uuid that is there already is not added again."""
-        lines = await self._shared(entries)
+        lines = await self.shared(entries)
         await self._store.write(lambda tx: queries.insert(tx, key, lines))
 
-    async def _shared(self, entries: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    async def shared(self, entries: Sequence[Mapping[str, Any]]) -> list[Entry]:
         """Take out secrets where other machines read the store; SQLite is on the same disk as the agent's own file."""
         if self._store.engine != "postgres":
             return [dict(entry) for entry in entries]
@@ -51,7 +51,7 @@ class TranscriptStore:
 
     async def put(self, key: Mapping[str, Any], entries: Sequence[Entry]) -> None:
         """Make these the lines of a session's subpath, under this project alone."""
-        entries = await self._shared(entries)
+        entries = await self.shared(entries)
         wanted = await asyncio.to_thread(lambda: [queries.written(entry) for entry in entries])
         await self._store.write(lambda tx: queries.put(tx, key, entries, wanted))
 

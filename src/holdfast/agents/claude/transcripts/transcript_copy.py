@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.agents.claude.open_elsewhere import opened_by
+from holdfast.agents.claude.transcripts import queries
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, one_branch
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.errors import TranscriptCopyFailed
 from holdfast.agents.transcript_copies import MAIN
+from holdfast.errors import StoreError
 from holdfast.files.in_time import in_time
 from holdfast.lazy_dataclass import dataclass
+from holdfast.store import Tx
+
+TRIES_S = (0.0, 0.2, 0.8)
+"""Seconds before each try to store lines by themselves."""
 
 
 class TranscriptCopy:
@@ -31,14 +38,29 @@ class TranscriptCopy:
         self._seen = FileState.of(file)
         self._written: set[Any] = set()
         self._looking = threading.Lock()
+        self._held: HeldLines | None = None
+        self.holds = False
+        """Whether the last lines of the turn are left to whoever stores its answer."""
         self.appended = 0
-        """How many lines have reached the store."""
+        """How many lines have reached the store, or are held for it."""
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
         """Keep what the agent wrote."""
         self._written |= {entry.get("uuid") for entry in entries}
-        await self._transcripts.append(key, entries)
+        earlier = self._held
+        if earlier is not None:
+            await earlier.store_alone()
+            self._held = None
+        if self.holds and earlier is None:
+            self._held = HeldLines(self._transcripts, key, await self._transcripts.shared(entries))
+        else:
+            await self._transcripts.append(key, entries)
         self.appended += len(entries)
+
+    def take(self) -> HeldLines | None:
+        """Return the lines that were held, which are the caller's to store now."""
+        held, self._held = self._held, None
+        return held
 
     async def is_overtaken(self, own: int | None) -> bool:
         """Return whether somebody else than the agent, process `own`, wrote to its file or has the session open."""
@@ -65,6 +87,38 @@ class TranscriptCopy:
 
     async def load(self, key: Mapping[str, Any]) -> None:
         """Return nothing: the agent has its own file."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLines:
+    """The last lines of a turn. If they get lost before they are stored, they are still in the agent's own file."""
+
+    transcripts: TranscriptStore
+    key: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+
+    def store(self, tx: Tx) -> None:
+        """Store them along with what the turn came to."""
+        queries.insert(tx, self.key, self.lines)
+
+    async def store_alone(self) -> None:
+        """Store them where that failed; raises TranscriptCopyFailed."""
+        problem: StoreError | None = None
+        for pause in TRIES_S:
+            await asyncio.sleep(pause)
+            try:
+                return await self.transcripts.append(self.key, self.lines)
+            except StoreError as error:
+                problem = error
+        raise copy_failed(self.key["session_id"], str(problem))
+
+
+def copy_failed(session_id: str, problem: str) -> TranscriptCopyFailed:
+    """Return the error of a turn whose transcript is not in the store."""
+    return TranscriptCopyFailed(
+        f"The transcript of session {session_id} did not reach the store: {problem}.",
+        recovery="Check that Claude Code can write in its configuration directory, then ask again.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
