@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import subprocess
 import threading
-from asyncio.unix_events import _UnixSubprocessTransport  # type: ignore[attr-defined]
+from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import Callable
 from typing import Any
 
@@ -31,9 +31,7 @@ class EventLoop(uvloop.Loop):
     ) -> tuple[Any, Any]:
         """Start a program; see `asyncio.loop.subprocess_exec`."""
         protocol, connected = protocol_factory(), self.create_future()
-        transport = _UnixSubprocessTransport(
-            self, protocol, args, False, stdin, stdout, stderr, 0, waiter=connected, **options
-        )
+        transport = _Program(self, protocol, args, False, stdin, stdout, stderr, 0, waiter=connected, **options)
         threading.Thread(target=_report_exit, args=(self, transport), name="program", daemon=True).start()
         try:
             await connected
@@ -41,6 +39,17 @@ class EventLoop(uvloop.Loop):
             transport.close()
             raise
         return transport, protocol
+
+
+class _Program(BaseSubprocessTransport):
+    """A program and its pipes, on any loop."""
+
+    def _start(
+        self, args: Any, shell: bool, stdin: Any, stdout: Any, stderr: Any, bufsize: int, **options: Any
+    ) -> None:
+        self._proc = subprocess.Popen(  # noqa: S603 - the callers check what they start
+            args, shell=shell, stdin=stdin, stdout=stdout, stderr=stderr, bufsize=bufsize, **options
+        )
 
 
 def _report_exit(loop: asyncio.AbstractEventLoop, transport: Any) -> None:
