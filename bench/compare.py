@@ -5,8 +5,9 @@ python -m bench.compare DIR bridge hooks      some of them
 python -m bench.compare DIR --rounds 3 --limit 1.1
 
 DIR is an earlier checkout with its own .venv. The trees alternate, so that a busy moment of the machine is everybody's,
-and what is compared is the median over the rounds of each row's result, which is a ratio measured within one run where
-there is a peer, and a figure of the machine where there is none. A run that failed is said, not skipped.
+and what is compared is the median over the rounds of each row's result: where it was measured beside a peer, its ratio
+to that peer in the same run, and a figure of the machine where there is none. Behind each median stand the least and
+the most of its rounds. A run that failed is said, not skipped.
 """
 
 from __future__ import annotations
@@ -76,16 +77,27 @@ def _run(tree: Path, sections: Sequence[str], quick: bool, taken: Values) -> str
         rows: list[dict[str, Any]] = json.loads(report.read_text())["rows"]
     for row in rows:
         if row["value"] is not None:
-            taken.setdefault(row["what"], []).append(row["value"])
+            taken.setdefault(row["what"], []).append(_result(row))
     return None
+
+
+def _result(row: Mapping[str, Any]) -> float:
+    medians: list[float] = [statistics.median(series) for series in row["samples"].values()]
+    if "holdfast" in row["samples"] and len(medians) == 2 and all(medians):
+        return medians[0] / medians[1]
+    return float(row["value"])
 
 
 def _row(what: str, before: Sequence[float], now: Sequence[float], limit: float) -> tuple[str, ...]:
     if not before:
-        return what, "", f"{statistics.median(now):.4g}", "", "new"
+        return what, "", _shown(now), "", "new"
     then, found = statistics.median(before), statistics.median(now)
     ratio = found / then if then else (1.0 if not found else float("inf"))
-    return what, f"{then:.4g}", f"{found:.4g}", f"{ratio:.3f}", "ok" if ratio <= limit else "WORSE"
+    return what, _shown(before), _shown(now), f"{ratio:.3f}", "ok" if ratio <= limit else "WORSE"
+
+
+def _shown(rounds: Sequence[float]) -> str:
+    return f"{statistics.median(rounds):.4g} ({min(rounds):.4g} to {max(rounds):.4g})"
 
 
 if __name__ == "__main__":

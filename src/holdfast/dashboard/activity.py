@@ -26,7 +26,8 @@ from holdfast.times import iso
 
 LATELY_MS = 7 * 24 * 3_600_000
 """How long ago somebody may have worked in a project that has a row."""
-MOST_ROWS = 40
+MOST_ROWS, MOST_QUIET = 40, 20
+"""Rows in all, and rows up to which there are some of projects where nobody is at work or waits."""
 MOST_CONNECTIONS = 200
 TOLD = {
     "request": "the task",
@@ -44,6 +45,7 @@ TOLD = {
 }
 MOST_TOLD = 5
 WAITS = "waits for you"
+BUSY = ("at work", WAITS)
 CUT_OFF = "cut off in the middle of its turn"
 UNDER_WAY = {"read": "reads", "changed": "changes", "ran": "runs", "planned": "plans", "used": "uses"}
 FILES = ("read", "changed")
@@ -120,9 +122,15 @@ async def look(rooms: Rooms, recently: Recently) -> Activity:
     places = {name: canonical_uri(str(team.project)) for name, team in rooms.teams.targets().items()}
     projects = _gather(recently, connections, steps, running, updates, places)
     rows = [row for row in (_row(one, recently.now) for one in projects) if row is not None]
-    rows.sort(key=lambda row: (row.state not in ("at work", WAITS), -row.last_at))
     at_work = sum(one.approval is None for one in running) + sum(one.at_work for one in recently.sessions)
-    return Activity(tuple(rows[:MOST_ROWS]), max(0, len(rows) - MOST_ROWS), at_work, recently)
+    shown = first_rows(rows)
+    return Activity(shown, len(rows) - len(shown), at_work, recently)
+
+
+def first_rows(rows: Sequence[ProjectRow]) -> tuple[ProjectRow, ...]:
+    """Return the rows to show: those where somebody is at work or waits, and quiet ones up to a smaller number."""
+    most = min(MOST_ROWS, max(MOST_QUIET, sum(row.state in BUSY for row in rows)))
+    return tuple(sorted(rows, key=lambda row: (row.state not in BUSY, -row.last_at))[:most])
 
 
 async def _updates(rooms: Rooms) -> list[Update]:
