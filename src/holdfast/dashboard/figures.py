@@ -137,9 +137,8 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
     now = await rooms.store.read(lambda tx: tx.now())
     period = period_until(now, name)
     overview, briefings = rooms.teams.overview, rooms.briefings.figures
-    found, pairs, talks, sessions, recovered, sent = await asyncio.gather(
-        overview.steps(period.begin, period.step_ms),
-        overview.pairs(period.begin, MOST_PAIRS),
+    (found, pairs), talks, sessions, recovered, sent = await asyncio.gather(
+        overview.asked(period.begin, period.step_ms, MOST_PAIRS),
         overview.lifetimes(period.begin, BOUNDS),
         briefings.lifetimes(period.begin, BOUNDS),
         briefings.recovered(period.begin, period.step_ms),

@@ -23,6 +23,7 @@ LINES, MOST_LINES = 200, 600
 """Lines of a transcript that are read at a time, and for one page."""
 MOST_NOTICES = 20
 EVERYTHING = (1 << 62, 1 << 62)
+FOREVER_MS = 1 << 50
 
 
 class Overview:
@@ -32,13 +33,13 @@ class Overview:
         self._store = store
         self._runner = runner
 
-    async def pairs(self, since: int, limit: int = MOST_PAIRS) -> list[PairActivity]:
+    async def pairs(self, since: int) -> list[PairActivity]:
         """Return what each pair exchanged since a time, the most active first."""
-        return await self._store.read(lambda tx: queries.pairs(tx, since, limit))
+        return (await self.asked(since, FOREVER_MS, MOST_PAIRS))[1]
 
-    async def steps(self, begin: int, step_ms: int) -> list[StepFigures]:
-        """Return what was asked in each step of time since then; steps without an ask are left out."""
-        return await self._store.read(lambda tx: queries.steps(tx, begin, step_ms))
+    async def asked(self, since: int, step_ms: int, most: int) -> tuple[list[StepFigures], list[PairActivity]]:
+        """Return what was asked in each step of time, and by each pair, the most active first."""
+        return await self._store.read(lambda tx: queries.asked(tx, since, step_ms, most))
 
     async def lifetimes(self, since: int, bounds: Sequence[int]) -> list[int]:
         """Return how many conversations used since a time lived how long: up to each bound, and longer."""

@@ -10,56 +10,54 @@ from holdfast.teams.model import Conversation
 from holdfast.teams.queries.conversations import CONVERSATION
 from holdfast.teams.results import Notice, PairActivity, StepFigures
 
-SUMS = (
-    "count(*) AS asks, sum(CASE WHEN status = 'answered' THEN 1 ELSE 0 END) AS answered,"
-    " sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed,"
-    " coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,"
-    " coalesce(sum(cost_microusd), 0) AS cost_microusd,"
-    " sum(CASE WHEN cost_microusd IS NULL AND started THEN 1 ELSE 0 END) AS unpriced"
-)
 FIGURES = ("asks", "answered", "failed", "input_tokens", "output_tokens", "cost_microusd", "unpriced")
+"""Fields of both results, in their order."""
+OF_PAIRS = ("last_at", "waiting", "running", "conversations")
+ADDED = ", ".join(f"sum({name}) AS {name}" for name in FIGURES)
+ASKED = f"""
+WITH grouped AS MATERIALIZED (
+  SELECT conversation_id, (created_at - :since) / :step AS step, count(*) AS asks,
+    sum(CASE WHEN status = 'answered' THEN 1 ELSE 0 END) AS answered,
+    sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed,
+    coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
+    coalesce(sum(cost_microusd), 0) AS cost_microusd,
+    sum(CASE WHEN cost_microusd IS NULL AND started THEN 1 ELSE 0 END) AS unpriced,
+    max(created_at) AS last_at,
+    sum(CASE WHEN status = 'waiting' THEN 1 ELSE 0 END) AS waiting,
+    sum(CASE WHEN status = 'running' THEN 1 ELSE 0 END) AS running
+  FROM (
+    SELECT conversation_id + 0 AS conversation_id, created_at, status, input_tokens, output_tokens, cost_microusd,
+      status IN ('answered', 'failed') AND duration_ms IS NOT NULL AS started
+    FROM asks WHERE created_at >= :since
+  ) a GROUP BY 1, 2
+), paired AS (
+  SELECT c.from_team, c.to_team, {ADDED}, max(last_at) AS last_at, sum(waiting) AS waiting, sum(running) AS running,
+    count(DISTINCT c.id) AS conversations
+  FROM grouped JOIN conversations c ON c.id = grouped.conversation_id GROUP BY c.from_team, c.to_team
+  ORDER BY sum(asks) DESC, c.from_team, c.to_team LIMIT :most
+)
+SELECT step, NULL AS from_team, NULL AS to_team, {ADDED}, 0 AS last_at, 0 AS waiting, 0 AS running, 0 AS conversations
+FROM grouped GROUP BY step
+UNION ALL SELECT NULL, from_team, to_team, {", ".join((*FIGURES, *OF_PAIRS))} FROM paired
+"""
+"""The asks since a time, from their index only and read once: by step of time, and by pair. Asks that never started
+have no cost. `+ 0` keeps SQLite from reading all asks in the order of conversations, with their texts."""
 
 
-def _asks(columns: str) -> str:
-    """Return the asks since a time, from their index only; asks that never started have no cost."""
-    return (
-        f"(SELECT {columns}, status, input_tokens, output_tokens, cost_microusd,"
-        " status IN ('answered', 'failed') AND duration_ms IS NOT NULL AS started"
-        " FROM asks WHERE created_at >= :since) a"
-    )
-
-
-def pairs(tx: Tx, since: int, limit: int) -> list[PairActivity]:
-    """Return what each pair exchanged since a time, the most active first."""
-    # `+ 0` keeps SQLite from reading all asks in the order of conversations, with their texts.
-    added = ", ".join(f"sum({name}) AS {name}" for name in FIGURES)
-    rows = tx.all(
-        f"SELECT c.from_team, c.to_team, {added}, max(last_at) AS last_at, sum(waiting) AS waiting,"
-        " sum(running) AS running, count(*) AS conversations FROM"
-        f" (SELECT conversation_id, {SUMS}, max(created_at) AS last_at,"
-        " sum(CASE WHEN status = 'waiting' THEN 1 ELSE 0 END) AS waiting,"
-        " sum(CASE WHEN status = 'running' THEN 1 ELSE 0 END) AS running"
-        f" FROM {_asks('conversation_id + 0 AS conversation_id, created_at')} GROUP BY conversation_id) s"
-        " JOIN conversations c ON c.id = s.conversation_id GROUP BY c.from_team, c.to_team"
-        " ORDER BY sum(asks) DESC, c.from_team, c.to_team LIMIT :limit",
-        since=since,
-        limit=limit,
-    )
-    return [  # sums come as decimals from PostgreSQL
-        PairActivity(row.pop("from_team"), row.pop("to_team"), **{name: int(value) for name, value in row.items()})
-        for row in rows
-    ]
-
-
-def steps(tx: Tx, begin: int, step_ms: int) -> list[StepFigures]:
-    """Return what was asked in each step of time since then; steps without an ask are left out."""
-    rows = tx.all(
-        f"SELECT (created_at - :begin) / :step AS step, {SUMS} FROM {_asks('created_at')} GROUP BY 1 ORDER BY 1",
-        begin=begin,
-        step=step_ms,
-        since=begin,
-    )
-    return [StepFigures(**{name: int(value) for name, value in row.items()}) for row in rows]
+def asked(tx: Tx, since: int, step_ms: int, most: int) -> tuple[list[StepFigures], list[PairActivity]]:
+    """Return what was asked in each step of time, without the empty ones, and by each pair, the most active first."""
+    steps: list[StepFigures] = []
+    pairs: list[PairActivity] = []
+    for row in tx.all(ASKED, since=since, step=step_ms, most=most):
+        figures = [int(row[name]) for name in FIGURES]  # sums come as decimals from PostgreSQL
+        if row["step"] is not None:
+            steps.append(StepFigures(int(row["step"]), *figures))
+        else:
+            of_pair = [int(row[name]) for name in OF_PAIRS]
+            pairs.append(PairActivity(row["from_team"], row["to_team"], *figures, *of_pair))
+    steps.sort(key=lambda one: one.step)
+    pairs.sort(key=lambda one: (-one.asks, one.from_team, one.to_team))
+    return steps, pairs
 
 
 def lifetimes(tx: Tx, since: int, bounds: Sequence[int]) -> list[int]:
