@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import subprocess
 import termios
 import threading
@@ -70,21 +71,24 @@ def test_what_a_person_said_by_hand_is_known_to_the_next_turn_of_a_warm_agent(ow
     assert all(word in last_turns(world) for word in ("MANGO-1", "PAPAYA-2", "QUINCE-3"))
 
 
-def test_what_a_person_continues_at_a_terminal_is_no_teams_conversation(world: World) -> None:
+def test_what_a_person_continues_at_a_terminal_is_no_teams_conversation(world: World, tmp_path: Path) -> None:
     with world.caller() as caller:
         ask(caller, world.backend, "MANGO-1")
-        shown = at_terminal(world, "--continue")
+        shown = at_terminal(world, tmp_path / "claude", "--continue")
     assert "No conversation found to continue" in shown
 
 
-def at_terminal(world: World, *arguments: str) -> str:
-    """What a person's `claude` shows in the backend's project until it ends."""
+def at_terminal(world: World, config: Path, *arguments: str) -> str:
+    """What a person's `claude` shows in the backend's project until it ends.
+
+    It has a copy of the configuration: agents at work write their own `.claude.json`, and overwrite what is added."""
     project = str(world.project(world.backend))
+    shutil.copytree(world.config / "projects", config / "projects")
     known = json.loads((world.config / ".claude.json").read_text())
     known |= {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": ["sk-test"], "rejected": []}}
     known.setdefault("projects", {}).setdefault(project, {})["hasTrustDialogAccepted"] = True
-    (world.config / ".claude.json").write_text(json.dumps(known))
-    env = {**environment(world.model, world.place), "CLAUDE_CONFIG_DIR": str(world.config), "TERM": "xterm-256color"}
+    (config / ".claude.json").write_text(json.dumps(known))
+    env = {**environment(world.model, world.place), "CLAUDE_CONFIG_DIR": str(config), "TERM": "xterm-256color"}
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, 200))
     try:

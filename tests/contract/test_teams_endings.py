@@ -357,7 +357,7 @@ async def test_a_model_that_only_refuses_is_no_sign_of_life_and_is_named_as_the_
 ) -> None:
     retries: list[str] = []
 
-    async def refused(session: EchoSession, text: str, on_event: Any) -> Any:
+    async def refused(session: EchoSession, text: str, on_event: Any, **more: Any) -> Any:
         while True:
             retries.append("answered 529")
             on_event(AgentEvent("retry", f"answered 529 (retry {len(retries)} of 10)"))
