@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.dashboard.activity import MOST_QUIET, MOST_ROWS, WAITS, ProjectRow, first_rows
-from holdfast.dashboard.strip import Strip
 
 
 def row(state: str, last_at: int) -> ProjectRow:
-    return ProjectRow(f"{state} {last_at}", "", "", "", "", state, "", None, last_at, Strip((), (), ""))
+    return ProjectRow(f"{state} {last_at}", "", "", "", "", state, "", None, last_at)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from holdfast.briefing.recent_sessions import Recently, RecentSession
 from holdfast.connections.model import Connection
 from holdfast.dashboard.amounts import lasting
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.strip import WINDOW_MS, Happening, Strip, draw
+from holdfast.dashboard.strip import EMPTY, WINDOW_MS, Happening, Strip, draw
 from holdfast.dashboard.urls import project_url, survival_url
 from holdfast.identity.project import canonical_uri, path_of
 from holdfast.lazy_dataclass import dataclass
@@ -84,7 +85,7 @@ class ProjectRow:
     action: Doing | None
     """What its agent is doing, or did last, in this turn."""
     last_at: int
-    strip: Strip
+    strip: Strip = EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,11 @@ async def look(rooms: Rooms, recently: Recently) -> Activity:
     projects = _gather(recently, connections, steps, running, updates, places)
     rows = [row for row in (_row(one, recently.now) for one in projects) if row is not None]
     at_work = sum(one.approval is None for one in running) + sum(one.at_work for one in recently.sessions)
-    shown = first_rows(rows)
+    by_key = {one.key: one for one in projects}
+    shown = tuple(
+        replace(row, strip=draw(recently.now, by_key[row.key].steps, by_key[row.key].happened))
+        for row in first_rows(rows)
+    )
     return Activity(shown, len(rows) - len(shown), at_work, recently)
 
 
@@ -233,7 +238,6 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
         text,
         action,
         max(times),
-        draw(now, project.steps, project.happened),
     )
 
 

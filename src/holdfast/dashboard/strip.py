@@ -58,6 +58,9 @@ class Strip:
     """The same in words."""
 
 
+EMPTY = Strip((), (), "")
+
+
 def draw(now: int, steps: Iterable[int], happened: Sequence[Happening]) -> Strip:
     """Draw the steps of time in which something was done, and the marks of what happened."""
     begin = now - WINDOW_MS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from holdfast.briefing.ledger.model import ACTIVE_MS
 from holdfast.dashboard.strip import SHAPES
@@ -191,8 +192,11 @@ def _fitted(text: str, space: float, frame: Frame, *, bold: bool) -> str:
     text = text[:MOST_CHARS]
     if _width(text, frame, bold=bold) <= space:
         return text
-    while text and _width(f"{text}…", frame, bold=bold) > space:
-        text = text[:-1]
+    left = space - _width("…", frame, bold=bold)
+    for place, char in enumerate(text):
+        left -= _width(char, frame, bold=bold)
+        if left < 0:
+            return f"{text[:place].rstrip()}…"
     return f"{text.rstrip()}…"
 
 
@@ -201,6 +205,7 @@ def _width(text: str, frame: Frame, *, bold: bool) -> float:
     return sum(map(_em, text)) * frame.font * (BOLD if bold else 1)
 
 
+@lru_cache(4_096)
 def _em(char: str) -> float:
     if char in NARROW_CHARS:
         return NARROW_EM
