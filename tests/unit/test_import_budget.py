@@ -13,6 +13,7 @@ import pytest
 
 import holdfast.relay
 from holdfast.cli import COMMANDS
+from holdfast.process import guard_process
 
 RELAY = Path(holdfast.relay.__file__).parent
 
@@ -52,6 +53,17 @@ def test_the_dispatcher_imports_nothing_before_it_knows_the_command() -> None:
     bare = modules("import sys; names = list(sys.modules); import json; print(json.dumps(names))")
     program = "import sys, holdfast.__main__; names = list(sys.modules); import json; print(json.dumps(names))"
     assert modules(program) - bare == {"holdfast", "holdfast.__main__"}
+
+
+def test_the_guard_of_an_agent_imports_no_more_than_it_must() -> None:
+    """Every start of an agent waits for it."""
+    program = (
+        f"import sys; sys.path.append({str(Path(guard_process.__file__).parent)!r}); import guard_process;"
+        " names = list(sys.modules); import json; print(json.dumps(names))"
+    )
+    found = modules(program, "-I", "-S")
+    assert "signal" in found
+    assert not found & (DEAR - {"signal"} | {"contextlib", "re"})
 
 
 def test_a_served_relay_has_imported_only_the_standard_library_and_itself(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The process between Holdfast and an agent: it holds the session's lock and ends everything the agent started.
 
-Run as `python -I -S guard_process.py COMMAND…` with the agent's stdin and stdout; standard library only. It reports its
-own pid and the agent's in one line on stderr and exits with the agent's exit code, when
+Run as `python -I -S guard_process.py COMMAND…` with the agent's stdin and stdout; standard library only, and of that
+little: every start of an agent waits for what is imported here, and `pathlib` and `contextlib` would add a third to
+it. It reports its own pid and the agent's in one line on stderr and exits with the agent's exit code, when
 
 - the agent ends,
 - the parent is gone, however it died (stdin hangs up, the parent pid changes), or
@@ -14,17 +15,20 @@ The guard itself may be killed. It is therefore two processes: the keeper, whose
 under it. Each ends everything when the other is gone, and both hold the session's lock until then.
 """
 
+# ruff: noqa: PTH108, PTH116, PTH123, SIM105 - without pathlib and contextlib
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 LOCK_VARIABLE = "HOLDFAST_SESSION_LOCK"
 """Variable with the path of the session's lock file."""
@@ -46,7 +50,7 @@ TICK_MS = 1000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def hold_lock(path: Path, seconds: float) -> int | None:
+def hold_lock(path: str | Path, seconds: float) -> int | None:
     """Lock a file, waiting up to `seconds`; returns the descriptor, or None if another process holds the lock."""
     limit = time.monotonic() + seconds
     while True:
@@ -54,7 +58,7 @@ def hold_lock(path: Path, seconds: float) -> int | None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The last holder may have removed the file between our open and lock; others could then create it again.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 return descriptor
         except BlockingIOError:
             if time.monotonic() >= limit:
@@ -66,9 +70,12 @@ def hold_lock(path: Path, seconds: float) -> int | None:
         os.close(descriptor)
 
 
-def release_lock(path: Path, descriptor: int) -> None:
+def release_lock(path: str | Path, descriptor: int) -> None:
     """Remove the file and release the lock."""
-    path.unlink(missing_ok=True)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
     os.close(descriptor)
 
 
@@ -95,10 +102,8 @@ class Guard:
         self._agent = os.fork()
         if self._agent == 0:
             self._become_agent(control)
-        with contextlib.suppress(OSError):  # the keeper is already gone: the watch ends the agent
-            os.write(self._tell_agent, str(self._agent).encode())
-        with contextlib.suppress(OSError):  # stderr is closed at its other end: the watch ends the agent
-            os.write(2, f"{REPORT} {self._keeper} {self._agent}\n".encode())
+        _tell(self._tell_agent, str(self._agent))
+        _tell(2, f"{REPORT} {self._keeper} {self._agent}\n")
         return self._sweep(self._watch())
 
     def _ask_to_end(self, number: int, frame: object) -> None:
@@ -226,8 +231,7 @@ class Keeper:
 def sweep(agent: int | None) -> dict[int, int]:
     """Kill the agent's process group and every child of this process, adopted ones included; returns their statuses."""
     if agent is not None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(agent, signal.SIGKILL)
+        _signal(-agent, signal.SIGKILL)
     ended: dict[int, int] = {}
     limit = time.monotonic() + SWEEP_SECONDS
     while time.monotonic() < limit:
@@ -257,8 +261,17 @@ def _catch_signals(ask_to_end: Callable[[int, object], None]) -> int:
 
 
 def _drain(woken: int) -> None:
-    with contextlib.suppress(BlockingIOError):
+    try:
         os.read(woken, 512)
+    except BlockingIOError:
+        pass
+
+
+def _tell(descriptor: int, text: str) -> None:
+    try:
+        os.write(descriptor, text.encode())
+    except OSError:  # its reader is gone already: the watch ends the agent
+        pass
 
 
 class ProcessControl:
@@ -283,21 +296,27 @@ def _children() -> list[int]:
     """Return this process's children; its other descendants become children when they are orphaned."""
     own = os.getpid()
     try:
-        return [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        with open(f"/proc/{own}/task/{own}/children", encoding="ascii") as children:
+            return [int(pid) for pid in children.read().split()]
     except OSError:
         return []
 
 
 def _signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    """Send a signal to a process, or to the group of `-pid`."""
+    try:
         os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def main() -> int:
     """Guard the command given as arguments."""
-    with contextlib.suppress(PermissionError):  # it already leads a group
+    try:
         os.setsid()
-    path = Path(os.environ.pop(LOCK_VARIABLE))
+    except PermissionError:  # it already leads a group
+        pass
+    path = os.environ.pop(LOCK_VARIABLE)
     for name in OUTER_AGENT_VARIABLES:
         os.environ.pop(name, None)
     held = hold_lock(path, LOCK_SECONDS)
