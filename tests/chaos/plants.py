@@ -74,10 +74,10 @@ PLANTS = {
                 Edit(
                     "store/sqlite.py",
                     "            self._release_waiters()\n            if len(group) > 1 or group[0].error is None:\n",
-                    "            self._release_waiters()\n            self._resolve_futures(group)\n"
+                    "            self._release_waiters()\n            deliver(group)\n"
                     "            if len(group) > 1 or group[0].error is None:\n",
                 ),
-                Edit("store/sqlite.py", "        if job.done.cancelled():", "        if job.done.done():"),
+                Edit("store/sqlite_job.py", "        if job.done.cancelled():", "        if job.done.done():"),
             ),
         ),
         Plant(

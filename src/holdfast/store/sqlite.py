@@ -9,8 +9,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +24,7 @@ from holdfast.store.files import beside, publish, remove_companions, remove_data
 from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import LEDGER, Migration, load, pending
 from holdfast.store.presence import Presence
+from holdfast.store.sqlite_job import Job, deliver
 from holdfast.store.sqlite_readers import Readers
 from holdfast.version import __version__
 
@@ -145,16 +144,11 @@ class SqliteTx:
 
 
 @dataclass(slots=True)
-class _Job:
-    """One queued write and the future that receives its outcome."""
+class _Write(Job):
+    """One queued write."""
 
-    fn: Callable[[Tx], Any]
-    loop: asyncio.AbstractEventLoop
-    done: asyncio.Future[Any]
     alone: Callable[[apsw.Connection], Any] | None = None
     """Runs instead of `fn`, outside a transaction."""
-    value: Any = None
-    error: BaseException | None = None
 
 
 def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
@@ -259,8 +253,8 @@ class SqliteStore:
         self.removed: Callable[[StoreRemoved], None] = lambda error: None
         """Called from the writer's thread when the file turns out to be removed or replaced."""
         self._reported = threading.Event()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._unanswered: tuple[list[_Job], bool] = ([], False)
+        self._jobs: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._unanswered: tuple[list[_Write], bool] = ([], False)
         """The last committed group, its callers still waiting, and whether it emitted events; writer thread only."""
         self._backlog = Backlog()
         self._listeners = Listeners()
@@ -304,7 +298,7 @@ class SqliteStore:
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""
         loop = asyncio.get_running_loop()
-        job = _Job(fn, loop, loop.create_future())
+        job = _Write(fn, loop.create_future())
         self._backlog.enter()
         self._jobs.put(job)
         result: T = await job.done
@@ -313,7 +307,7 @@ class SqliteStore:
     async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the writer's connection between two transactions; other writes wait meanwhile."""
         loop = asyncio.get_running_loop()
-        job = _Job(lambda tx: None, loop, loop.create_future(), work)
+        job = _Write(lambda tx: None, loop.create_future(), alone=work)
         self._backlog.enter()
         self._jobs.put(job)
         result: T = await job.done
@@ -408,7 +402,7 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
 
     def _write_loop(self) -> None:
-        held: list[_Job | None] = []
+        held: list[_Write | None] = []
         """Taken from the queue, but not part of the group being collected."""
         while True:
             job = held.pop() if held else self._jobs.get()
@@ -434,24 +428,24 @@ class SqliteStore:
             if held or self._jobs.empty():
                 self._release_waiters()
 
-    def _run_alone(self, job: _Job, work: Callable[[apsw.Connection], Any]) -> None:
+    def _run_alone(self, job: _Write, work: Callable[[apsw.Connection], Any]) -> None:
         self._release_waiters()
         try:
             job.value = work(self._connection)
         except BaseException as error:  # noqa: BLE001 - handed to its caller
             job.error = self._to_store_error(error)
         self._backlog.leave()
-        self._resolve_futures([job])
+        deliver([job])
 
     def _release_waiters(self) -> None:
         """Resolve the futures of the last committed group and wake listeners."""
         group, emitted = self._unanswered
         self._unanswered = ([], False)
-        self._resolve_futures(group)
+        deliver(group)
         if emitted:
             self._listeners.wake()
 
-    def _commit_group(self, group: list[_Job]) -> bool:
+    def _commit_group(self, group: list[_Write]) -> bool:
         """Run the group's closures in one transaction and fill in their outcomes; returns whether events were emitted.
 
         Callers of the previous group are released when this one goes to disk, or takes long. Released earlier, they
@@ -490,7 +484,7 @@ class SqliteStore:
             raise error
         self._next_presence_check = now + PRESENCE_CHECK_SECONDS
 
-    def _run_group(self, connection: apsw.Connection, group: list[_Job]) -> bool:
+    def _run_group(self, connection: apsw.Connection, group: list[_Write]) -> bool:
         """Run the closures one after the other; if one fails, undo all and run each again in a savepoint of its own.
 
         Few closures fail, and two more statements for each would slow down all. To run twice does no harm, because
@@ -510,7 +504,7 @@ class SqliteStore:
                 job.error = self._to_store_error(error)
         return emitted
 
-    def _run_apart(self, connection: apsw.Connection, group: list[_Job]) -> bool:
+    def _run_apart(self, connection: apsw.Connection, group: list[_Write]) -> bool:
         """Run each closure in a savepoint; one that fails is undone alone."""
         connection.execute("BEGIN IMMEDIATE")
         emitted = False
@@ -526,7 +520,7 @@ class SqliteStore:
             connection.execute("RELEASE job")
         return emitted
 
-    def _run_job(self, connection: apsw.Connection, job: _Job) -> bool:
+    def _run_job(self, connection: apsw.Connection, job: _Write) -> bool:
         """Run one closure; returns whether it emitted events."""
         tx = SqliteTx(connection, self.clock, self.ids, self._release_waiters)
         job.value = job.fn(tx)
@@ -543,15 +537,6 @@ class SqliteStore:
             self._opened.remove(connection)
             self._connection = self._open(readonly=False)
 
-    @staticmethod
-    def _resolve_futures(group: list[_Job]) -> None:
-        """Resolve the futures, with one wake-up per event loop."""
-        for loop, jobs in groupby(group, attrgetter("loop")):
-            try:
-                loop.call_soon_threadsafe(_resolve, list(jobs))
-            except RuntimeError:  # that loop has ended: nobody is waiting any more
-                continue
-
     def _to_store_error(self, error: BaseException) -> BaseException:
         """Translate a SQLite error and report damage, once; other errors are returned unchanged."""
         if not isinstance(error, apsw.Error):
@@ -560,13 +545,3 @@ class SqliteStore:
         if isinstance(translated, StoreCorrupt):
             self.report_damage(translated)
         return translated
-
-
-def _resolve(jobs: list[_Job]) -> None:
-    for job in jobs:
-        if job.done.cancelled():
-            continue
-        if job.error is not None:
-            job.done.set_exception(job.error)
-        else:
-            job.done.set_result(job.value)

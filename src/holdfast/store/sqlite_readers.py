@@ -8,7 +8,6 @@ last time has a thread to itself.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import threading
 import time
@@ -18,8 +17,8 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
+from holdfast.store.sqlite_job import Job, deliver
 
 T = TypeVar("T")
 
@@ -30,16 +29,6 @@ LONG_SECONDS = 0.002
 Run = Callable[[apsw.Connection, Callable[[Tx], Any]], Any]
 
 
-@dataclass(slots=True)
-class _Job:
-    """One read, and the future that receives its outcome."""
-
-    fn: Callable[[Tx], Any]
-    done: asyncio.Future[Any]
-    value: Any = None
-    error: BaseException | None = None
-
-
 class Readers:
     """A few threads that run reads."""
 
@@ -48,8 +37,8 @@ class Readers:
         self._connect = connect
         self._run = run
         self._ended = ended
-        self._groups: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
-        self._asked: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        self._groups: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._asked: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         """The reads of this turn of each event loop."""
         self._long: set[int] = set()
         """The functions that took long the last time."""
@@ -61,7 +50,7 @@ class Readers:
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in one of the threads."""
         loop = asyncio.get_running_loop()
-        job = _Job(fn, loop.create_future())
+        job = Job(fn, loop.create_future())
         if _function(fn) in self._long:
             self._groups.put([job])
         elif loop in self._asked:
@@ -91,10 +80,10 @@ class Readers:
             for job in rest:
                 self._groups.put([job])
             self._ended(len(done))
-            _deliver(done)
+            deliver(done)
             del done
 
-    def _run_group(self, connection: list[apsw.Connection], group: list[_Job]) -> list[_Job]:
+    def _run_group(self, connection: list[apsw.Connection], group: list[Job]) -> list[Job]:
         """Run the reads of a group one after another; returns those that are left after one that took long."""
         for number, job in enumerate(group, 1):
             began = time.perf_counter()
@@ -118,19 +107,3 @@ def _function(fn: Callable[..., Any]) -> int:
     while isinstance(fn, partial):
         fn = fn.func
     return id(getattr(fn, "__code__", fn))  # code itself is hashed anew each time, by all that is in it
-
-
-def _deliver(jobs: list[_Job]) -> None:
-    """Resolve the futures of one event loop with one wake-up."""
-
-    def resolve() -> None:
-        for job in jobs:
-            if job.done.cancelled():
-                continue
-            if job.error is not None:
-                job.done.set_exception(job.error)
-            else:
-                job.done.set_result(job.value)
-
-    with contextlib.suppress(RuntimeError):  # that loop has ended: nobody is waiting any more
-        jobs[0].done.get_loop().call_soon_threadsafe(resolve)
