@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from holdfast.store import Row, Tx, events
 from holdfast.store.backup.backup import backup
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store
+from holdfast.store.salvage import damage as damage_checks
 from holdfast.store.salvage.damage import CORRUPT, check_at_start, open_for_inspection, quick_check
 from holdfast.store.salvage.stand_ins import CONVERSATION_PAIRS, CONVERSATION_SESSIONS, RUN_NUMBERS, RUNS_BY_PROJECT
 from holdfast.store.sqlite import SqliteStore
@@ -594,6 +596,27 @@ def test_a_flipped_bit_in_the_schema_costs_no_row(home: Path, name: bytes, text:
     assert "No row is known to be lost." in _assert_reported(home, notices)
     assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
     assert set(damage.values()) == {None}
+
+
+def test_a_stop_does_not_wait_for_the_background_check(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = threading.Event()
+
+    def endless(connection: apsw.Connection, *, quick: bool) -> list[str]:
+        began.set()
+        connection.execute("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
+        return []
+
+    async def scenario() -> None:
+        store, _ = await open_store(home)
+        monkeypatch.setattr(damage_checks, "integrity_problems", endless)
+        check = asyncio.ensure_future(quick_check(store))
+        assert await asyncio.to_thread(began.wait, 60)
+        check.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await check
+        await store.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_schema_that_is_valid_but_not_ours_is_noticed_in_the_background(home: Path) -> None:

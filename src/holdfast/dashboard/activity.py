@@ -153,6 +153,7 @@ def _gather(
     places: dict[str, str],
 ) -> list[_Project]:
     projects: dict[str, _Project] = {}
+    begin = recently.now - WINDOW_MS
     keys = {one.root: one.project_key or one.root for one in recently.sessions}
 
     def project(root: str) -> _Project:
@@ -164,10 +165,13 @@ def _gather(
     for session in recently.sessions:
         into = project(session.root)
         into.sessions.append(session)
-        into.steps.update(session.active)
-        into.happened += _happened(session, into.key)
+        if session.last_at >= begin:
+            into.steps.update(session.active)
+            into.happened += _happened(session, into.key)
     ended_at = {one.session_id: one.last_at for one in recently.sessions}
     for recovery in recently.recoveries:
+        if recovery.at < begin:
+            continue
         into = project(recovery.root)
         lost = is_loss(recovery.occasion, recovery.recovered)
         link = survival_url(into.key, recovery.session_id, recovery.row_id) if lost else None
@@ -192,7 +196,7 @@ def _gather(
             into = project(root)
             into.asks.append(state)
             began = state.ask.started_at or state.ask.created_at
-            into.steps.update(range(max(began, recently.now - WINDOW_MS) // ACTIVE_MS, recently.now // ACTIVE_MS + 1))
+            into.steps.update(range(max(began, begin) // ACTIVE_MS, recently.now // ACTIVE_MS + 1))
     for update in updates:
         if (root := places.get(update.target)) is not None and update.kind in MESSAGES:
             project(root).happened.append(Happening(update.created_at, "message", _message(update)))

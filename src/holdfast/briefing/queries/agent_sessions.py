@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, RootSource
@@ -67,7 +68,7 @@ class AgentSession:
         """The digests of the lines that it was told."""
         return tuple(json.loads(self.told or "[]"))
 
-    @property
+    @cached_property
     def told_of(self) -> frozenset[str]:
         """The sessions whose open work it was told."""
         if OF_SESSION not in (self.told or ""):

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from typing import Any
 
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.lazy_dataclass import dataclass
-from holdfast.store import Row, Tx
+from holdfast.store import Tx
+
+KEPT = 1_000
+"""Rows whose objects are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def ledgers(tx: Tx, since: int, limit: int) -> list[RecentLedger]:
         since=since,
         limit=limit,
     )
-    return [RecentLedger(**row) for row in rows]
+    return [_known_ledger(**row) for row in rows]
 
 
 def content(tx: Tx, session_id: str) -> Ledger | None:
@@ -66,7 +70,7 @@ def seen(tx: Tx, since: int, limit: int) -> list[AgentSession]:
         since=since,
         limit=limit,
     )
-    return [AgentSession(**row) for row in rows]
+    return [_known_session(**row) for row in rows]
 
 
 def recoveries(tx: Tx, since: int, limit: int) -> list[Recovery]:
@@ -78,15 +82,18 @@ def recoveries(tx: Tx, since: int, limit: int) -> list[Recovery]:
         since=since,
         limit=limit,
     )
-    return [_recovery(row) for row in rows]
+    return [_recovery(broke_at=_broke_at(row.pop("content")), **row) for row in rows]
 
 
-def _recovery(row: Row) -> Recovery:
-    content = row.pop("content")
-    broke_at = None if content is None else int(json.loads(content)["knew"]["last_at"])
-    return Recovery(kinds=_kinds(row.pop("what")), broke_at=broke_at, **row)
+def _broke_at(content: str | None) -> int | None:
+    return None if content is None else int(json.loads(content)["knew"]["last_at"])
 
 
-@lru_cache(1_000)
-def _kinds(what: str) -> tuple[str, ...]:
-    return tuple(json.loads(what))
+# Most rows are those of the last page, and an object takes longer to make than its row to read.
+_known_ledger = lru_cache(KEPT)(RecentLedger)
+_known_session = lru_cache(KEPT)(AgentSession)
+
+
+@lru_cache(KEPT)
+def _recovery(what: str, **row: Any) -> Recovery:
+    return Recovery(kinds=tuple(json.loads(what)), **row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -11,11 +12,18 @@ import apsw
 from holdfast.errors import StoreCorrupt
 from holdfast.files import write_private
 from holdfast.lazy_dataclass import dataclass
-from holdfast.store import Store, Tx
+from holdfast.process.low_priority import at_low_priority
+from holdfast.store import Store
 from holdfast.store.files import beside
-from holdfast.store.integrity import integrity_problems, problem_lines
+from holdfast.store.integrity import integrity_problems
 from holdfast.store.salvage.log_repair import FRAME_HEADER, WAL_HEADER, header_is_valid
-from holdfast.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore, applied_migrations
+from holdfast.store.sqlite import (
+    BUSY_TIMEOUT_MS,
+    SALVAGE_ON_RESTART,
+    SqliteStore,
+    applied_migrations,
+    to_store_error,
+)
 
 MAGIC = b"SQLite format 3\0"
 CREATED = "created"
@@ -53,22 +61,32 @@ def check_every_page(path: Path) -> StoreCorrupt | None:
 
 
 async def quick_check(store: Store) -> StoreCorrupt | None:
-    """Check a running store in the background; damage is also reported to the store's `corrupt` callback."""
+    """Check a running store in the background; damage is also reported to the store's `corrupt` callback.
+
+    It reads the whole file. It steps back for every other process meanwhile, and the daemon can stop in the middle.
+    """
     if not isinstance(store, SqliteStore):
         return None
-
-    def look(tx: Tx) -> list[str]:
-        return problem_lines(row["quick_check"] for row in tx.all("PRAGMA quick_check(1)"))
-
     try:
-        problems = await store.read(look) or await asyncio.to_thread(_schema_problems, store.path)
-    except StoreCorrupt as error:
-        return error
+        problems = await _quick_problems(store.path)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        problems = [str(error)]
+    except apsw.Error as error:
+        raise to_store_error(error, store.path) from error
     if not problems:
         return None
-    damage = StoreCorrupt(f"The database {store.path.name} is damaged: {problems[0]}.")
+    damage = StoreCorrupt(f"The database {store.path.name} is damaged: {problems[0]}.", recovery=SALVAGE_ON_RESTART)
     store.report_damage(damage)
     return damage
+
+
+async def _quick_problems(path: Path) -> list[str]:
+    connection = open_for_inspection(path)
+    try:
+        found = await at_low_priority(partial(integrity_problems, connection, quick=True), connection.interrupt)
+    finally:
+        connection.close()
+    return found or await asyncio.to_thread(_schema_problems, path)
 
 
 def _schema_problems(path: Path) -> list[str]:
