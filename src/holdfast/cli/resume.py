@@ -15,9 +15,10 @@ from holdfast.cli import show
 from holdfast.cli.common import PassingProgress, described_parser, directory_of, is_agent, is_person, settings_of
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
-from holdfast.cli.unfinished import Work, list_work, typed
+from holdfast.cli.unfinished import Work, list_work
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.teams.config_fields import shown
+from holdfast.text.paths import typed
 from holdfast.text.terminal import say
 
 MAX_LISTED = 50

@@ -15,6 +15,7 @@ from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
 from holdfast.cli.table import DIM, YELLOW, show_table
 from holdfast.text import clipped, counted
+from holdfast.text.paths import in_home, typed
 from holdfast.text.terminal import say
 from holdfast.times import local
 
@@ -98,18 +99,6 @@ def is_connected() -> bool:
         except SettingsUnusable:
             return True  # `holdfast doctor` says what is wrong with it
     return False
-
-
-def in_home(path: str) -> str:
-    """Return a path as a person writes it."""
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
-
-
-def typed(path: str) -> str:
-    """Return a path as it can be typed in a shell."""
-    short = in_home(path)
-    return f"~/{shlex.quote(short[2:])}" if short.startswith("~/") else shlex.quote(path)
 
 
 def _line(text: str) -> str:

@@ -19,7 +19,7 @@ from holdfast.connections.model import Connection
 from holdfast.dashboard.amounts import lasting
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.strip import EMPTY, WINDOW_MS, Happening, Strip, draw
-from holdfast.dashboard.urls import project_url, survival_url
+from holdfast.dashboard.urls import place_of, project_url, survival_url
 from holdfast.identity.project import canonical_uri, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.model import AskState, AskStatus
@@ -235,7 +235,7 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
     return ProjectRow(
         project.key,
         path.name if path is not None else project.root,
-        str(path or project.root),
+        place_of(project.root),
         project_url(project.key),
         agent,
         state,

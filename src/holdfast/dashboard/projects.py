@@ -151,8 +151,3 @@ def name_of(project: KnownProject) -> str:
     """Return what people call a project: the name of its folder."""
     path = path_of(project.roots[0])
     return path.name if path is not None and path.name else project.roots[0]
-
-
-def place_of(root: str) -> str:
-    """Return a root as people write it."""
-    return str(path_of(root) or root)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
+from holdfast.text.paths import in_home
 
 
 @lru_cache(1_000)
@@ -60,10 +61,16 @@ def project_link(root: str | None, key: str | None) -> ProjectLink | None:
     path = path_of(root)
     return ProjectLink(
         path.name if path is not None and path.name else root,
-        str(path or root),
+        place_of(root),
         project_url(key or root),
         sessions_url(key or root),
     )
+
+
+def place_of(root: str) -> str:
+    """Return a root as people write it."""
+    path = path_of(root)
+    return root if path is None else in_home(str(path))
 
 
 def survival_url(root: str, session_id: str, row_id: int | None = None) -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import field
 
-from holdfast.agents.registry import resume_command_of
 from holdfast.bridge.model import Status
 from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.recent_sessions import Recently
 from holdfast.dashboard.activity import LATELY_MS
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.urls import conversation_url, run_url, survival_url
+from holdfast.dashboard.way_back import way_back
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import events
 from holdfast.teams.permissions import shown_input
+from holdfast.text.paths import typed
 
 FAILED_MS = 24 * 3_600_000
 """How long an ask that failed waits for somebody."""
@@ -184,7 +184,6 @@ class Waiting:
             path = path_of(one.root)
             if path is None:
                 continue
-            directory = shlex.quote(one.directory or str(path))
             cards.append(
                 Card(
                     f"cut-{one.session_id}",
@@ -194,7 +193,7 @@ class Waiting:
                     one.last_at,
                     one.asked if one.said else None,
                     others=(Button("/work/dismiss", "Dismiss", {"root": one.root, "session": one.session_id}),),
-                    command=f"cd {directory} && {resume_command_of()(one.session_id)}",
+                    command=way_back(one.directory, one.root, one.session_id),
                     link=("What it knew", survival_url(one.project_key or one.root, one.session_id)),
                 )
             )
@@ -213,7 +212,7 @@ class Waiting:
                     result.evidence if result is not None else run.objective,
                     run.touched_at,
                     None,
-                    command=None if path is None else f"holdfast protocol validate {shlex.quote(str(path))}",
+                    command=None if path is None else f"holdfast protocol validate {typed(str(path))}",
                     link=("The run", run_url(run.project, run.row_id)),
                 )
             )

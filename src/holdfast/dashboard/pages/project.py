@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 
-from holdfast.agents.registry import resume_command_of
 from holdfast.bridge.model import MAX_ID, MAX_TEXT, Priority, Status
 from holdfast.bridge.queries.incarnations import Incarnation
 from holdfast.bridge.queries.owner import ListedMessage
 from holdfast.bridge.results import TargetStatus
-from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.model import tokens
 from holdfast.briefing.predecessors import Predecessor
 from holdfast.capability.briefing import Audience
 from holdfast.dashboard.activity import told_of
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.phases import ShownRun, shown_run
-from holdfast.dashboard.projects import Projects, name_of, place_of
+from holdfast.dashboard.projects import Projects, name_of
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.session_frame import Fact, SessionFrame
-from holdfast.dashboard.urls import ProjectLink, project_url, sessions_url
+from holdfast.dashboard.urls import ProjectLink, place_of, project_url, sessions_url
+from holdfast.dashboard.way_back import way_back
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.identity.project import Root, path_of
+from holdfast.identity.project import Root
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning.session_browser import cursor_after
@@ -152,10 +150,9 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
 
 
 def _unfinished(one: Predecessor) -> Unfinished:
-    path = one.where.directory or one.ledger.cwd or (str(path_of(one.seen.root)) if one.seen is not None else None)
-    if not one.resumable or path is None or not is_session_id(one.session_id):
-        return Unfinished(one, None)
-    return Unfinished(one, f"cd {shlex.quote(path)} && {resume_command_of()(one.session_id)}")
+    root = one.seen.root if one.seen is not None else None
+    command = way_back(one.where.directory or one.ledger.cwd, root, one.session_id)
+    return Unfinished(one, command if one.resumable else None)
 
 
 def _frame(one: ShownRun, project: KnownProject) -> SessionFrame:

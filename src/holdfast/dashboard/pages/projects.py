@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.dashboard.page import Page, PageRequest, Part, Shown, shown
-from holdfast.dashboard.projects import Projects, name_of, place_of
-from holdfast.dashboard.urls import project_url
+from holdfast.dashboard.projects import Projects, name_of
+from holdfast.dashboard.urls import place_of, project_url
 
 AT_ONCE = 30
 

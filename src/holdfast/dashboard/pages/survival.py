@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
-from holdfast.agents.registry import resume_command_of
 from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.project_sessions import ProjectSession
 from holdfast.briefing.queries.breaks import Break
@@ -15,8 +12,8 @@ from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.survival import Survival, survival, waiting
 from holdfast.dashboard.survival_picture import NARROW, WIDE, draw
 from holdfast.dashboard.urls import project_url
+from holdfast.dashboard.way_back import way_back
 from holdfast.errors import NotFound
-from holdfast.identity.project import path_of
 from holdfast.records.projects import KnownProject
 
 
@@ -33,6 +30,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             raise NotFound("There is no such session in this project.", recovery="It may have been forgotten.")
         chosen = _chosen(breaks, request.query.get("break"), session)
         one = await _survival(project, session, chosen)
+        waits = session if one is not None and one.at is None else None
         now = await rooms.store.read(lambda tx: tx.now())
         return shown(
             "survival.html",
@@ -45,7 +43,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             chosen=chosen,
             one=one,
             pictures=() if one is None else (draw(one, now, WIDE), draw(one, now, NARROW)),
-            command=way_back(session) if one is not None and one.at is None and session is not None else None,
+            command=None if waits is None else way_back(waits.directory, waits.root, waits.session_id),
         )
 
     async def _survival(project: KnownProject, session: ProjectSession | None, chosen: Break | None) -> Survival | None:
@@ -70,11 +68,3 @@ def _chosen(breaks: list[Break], wanted: str | None, session: ProjectSession | N
     if session is not None and session.cut_off and not any(one.recovered == session.session_id for one in breaks):
         return None
     return breaks[0] if breaks else None
-
-
-def way_back(session: ProjectSession) -> str | None:
-    """Return the command that continues a session."""
-    path = path_of(session.root)
-    if path is None or not is_session_id(session.session_id):
-        return None
-    return f"cd {shlex.quote(session.directory or str(path))} && {resume_command_of()(session.session_id)}"
