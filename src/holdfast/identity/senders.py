@@ -132,8 +132,14 @@ def identify_sender(
     if key is not None:
         return OWNER if key == OWNERS_KEY else Sender(Kind.KEY, _name(key), None)
     if transport is Transport.RELAY:
-        return Sender(Kind.AGENT, _name(project), None)
+        return _as_agent(project)
     return Sender(Kind.AGENT, "", frozenset())
+
+
+@lru_cache(maxsize=256)
+def _as_agent(project: str) -> Sender:
+    """Return the sender for an agent outside every team. Cached, because every call needs it."""
+    return Sender(Kind.AGENT, _name(project), None)
 
 
 @lru_cache(maxsize=256)

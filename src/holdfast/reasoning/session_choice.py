@@ -22,6 +22,9 @@ from holdfast.store import Tx
 LOOK_AT = 100
 """How many of a project's most recent sessions are searched for a free one."""
 
+FEW = 4
+"""How many of them are read at first."""
+
 TELL_OF = 20
 """How many of a project's most recent sessions are searched for other agents."""
 
@@ -140,10 +143,19 @@ class SessionChoice:
 
     def _in_order(self, root: Root, since: int = 0, limit: int = LOOK_AT) -> Iterator[Session]:
         """Yield the pinned session first, however old, then those used since then, most recent first."""
-        root = self._with_sessions(root)
-        pinned = self._pinned(root)
-        seen = {session.id for session in pinned}
-        return chain(pinned, (session for session in self._recent(root, since, limit) if session.id not in seen))
+        seen: set[str] = set()
+        for session in chain.from_iterable(self._in_parts(self._with_sessions(root), since, limit)):
+            if session.id not in seen:
+                seen.add(session.id)
+                yield session
+
+    def _in_parts(self, root: Root, since: int, limit: int) -> Iterator[list[Session]]:
+        """Yield them in parts, some twice, because nearly always one of the first is free."""
+        yield self._pinned(root)
+        first = self._recent(root, since, FEW)
+        yield first
+        if len(first) == FEW:
+            yield self._recent(root, since, limit)
 
     def _pinned(self, root: Root) -> list[Session]:
         if self._goes_by_project(root):

@@ -73,15 +73,16 @@ def once(call: CallKey | None, effect: Callable[[Tx], dict[str, Any]]) -> Callab
 
 def first_time(call: CallKey | None, effect: Callable[[Tx], T]) -> Callable[[Tx], T]:
     """Wrap `effect` so that it runs only the first time `call` is seen; later AlreadyAnswered is raised."""
+    if call is None:
+        return effect
 
     def write(tx: Tx) -> T:
         require_unanswered(tx, call)
         result = effect(tx)
-        if call is not None:
-            if call.view is None:
-                raise RuntimeError(f"{call.tool} gave no view, so its result cannot be stored for a repetition")
-            call.reply = call.view(result)
-            store_answer(tx, call, call.reply)
+        if call.view is None:
+            raise RuntimeError(f"{call.tool} gave no view, so its result cannot be stored for a repetition")
+        call.reply = call.view(result)
+        store_answer(tx, call, call.reply)
         return result
 
     return write

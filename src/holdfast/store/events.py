@@ -57,14 +57,18 @@ class Outbox:
 def append(tx: Tx, outbox: Outbox) -> None:
     """Write the buffered events as the last statements of a transaction, because they lock the counter."""
     pending = outbox.pending
-    if not tx.run(
-        "UPDATE event_head SET seq = seq + :n, sessions = sessions + :sessions,"
-        " heads_sum = (heads_sum + :heads) % :modulus WHERE id = 1",
-        n=len(pending),
-        sessions=outbox.sessions,
-        heads=outbox.heads,
-        modulus=MODULUS,
-    ):
+    if outbox.heads or outbox.sessions:
+        found = tx.run(
+            "UPDATE event_head SET seq = seq + :n, sessions = sessions + :sessions,"
+            " heads_sum = (heads_sum + :heads) % :modulus WHERE id = 1",
+            n=len(pending),
+            sessions=outbox.sessions,
+            heads=outbox.heads,
+            modulus=MODULUS,
+        )
+    else:
+        found = tx.run("UPDATE event_head SET seq = seq + :n WHERE id = 1", n=len(pending))
+    if not found:
         raise RuntimeError("the event counter is missing; the schema was not created")
     at = tx.now()
     for place, (kind, subject, data) in enumerate(pending, start=1 - len(pending)):

@@ -8,6 +8,7 @@ and must be given to write the result.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from holdfast.lazy_dataclass import dataclass
@@ -70,28 +71,29 @@ def take(
     tx: Tx, lease: Lease, key: object, holder: str, lease_ms: int, *, token: str | None = None, **values: Any
 ) -> bool:
     """Take a lease, or renew the holder's own; returns False while another holder has it."""
-    names = {lease.until: "until"} | ({lease.holder: "holder"} if lease.holder else {})
     parameters = {"key": key, "holder": holder, "until": tx.now() + lease_ms, "now": tx.now(), **values}
+    if lease.token:
+        parameters["token"] = token
+    return bool(tx.run(_taking(lease), **parameters))
+
+
+@cache
+def _taking(lease: Lease) -> str:
+    """Return the statement that takes a lease."""
+    names = {lease.until: "until"} | ({lease.holder: "holder"} if lease.holder else {})
     if lease.own_row:
-        return bool(
-            tx.run(
-                f"INSERT INTO {lease.table} ({lease.key}, {', '.join(names)})"
-                f" VALUES (:key, {', '.join(f':{name}' for name in names.values())}) ON CONFLICT ({lease.key})"
-                f" DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in names)}"
-                + (f" WHERE {lease.takeable(lease.table)}" if lease.holder else ""),
-                **parameters,
-            )
+        return (
+            f"INSERT INTO {lease.table} ({lease.key}, {', '.join(names)})"
+            f" VALUES (:key, {', '.join(f':{name}' for name in names.values())}) ON CONFLICT ({lease.key})"
+            f" DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in names)}"
+            + (f" WHERE {lease.takeable(lease.table)}" if lease.holder else "")
         )
     if lease.token:
         names[lease.token] = "token"
-        parameters["token"] = token
     changes = [*(f"{column} = :{name}" for column, name in names.items()), *filter(None, [lease.taken])]
-    return bool(
-        tx.run(
-            f"UPDATE {lease.table} SET {', '.join(changes)}"
-            f" WHERE {lease.key} = :key AND {lease.free or lease.takeable(lease.table)}",
-            **parameters,
-        )
+    return (
+        f"UPDATE {lease.table} SET {', '.join(changes)}"
+        f" WHERE {lease.key} = :key AND {lease.free or lease.takeable(lease.table)}"
     )
 
 
