@@ -132,6 +132,7 @@ class Story:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.holdfast = Clocked(place / "holdfast")
+        self.holdfast.settings["HOME"] = str(place)
         self.histories = {name: History(self.holdfast, place / name, ahead=[0]) for name in PROJECTS}
         self._left = 0
         self._asked = list(ASKS)

@@ -13,7 +13,7 @@ from tests.contract.reasoning_world import DAY, ELSEWHERE, HOUR, MINUTE, PROJECT
 
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.identity.project import Root, RootSource
-from holdfast.reasoning.session_choice import SessionChoice
+from holdfast.reasoning.session_choice import FEW, SessionChoice
 from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +128,21 @@ async def test_load_context_passes_over_a_session_another_live_agent_is_in(place
         assert reply["heldByOthers"] == [{"sessionId": held["sessionId"], "title": "held", "client": "client-a"}]
         joined = await world.reasoning.load_context(agent("b"), held["sessionId"])
         assert joined["session"]["id"] == held["sessionId"]
+
+
+async def test_a_free_session_is_found_behind_many_that_others_are_in(place: Place) -> None:
+    async with living(place) as world:
+        left = await world.think(agent("before"), "left behind")
+        await world.leave(agent("before"))
+        others = [agent(f"other{number}") for number in range(3 * FEW)]
+        for other in others:
+            await world.service.start_new(other)
+            await world.think(other, "at work")
+        first = await world.reasoning.load_context(agent("b"))
+        assert first["session"]["id"] == left["sessionId"]
+        second = await world.reasoning.load_context(agent("c"))
+        assert second["success"] is False
+        assert len(second["heldByOthers"]) == len(others) + 1
 
 
 async def test_of_agents_that_ask_at_once_only_one_gets_the_session(place: Place) -> None:

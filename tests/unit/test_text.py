@@ -10,7 +10,7 @@ from holdfast.errors import BadInput
 from holdfast.reasoning.fulltext import Term, match_expression, terms_of
 from holdfast.reasoning.search import names_match, snippet
 from holdfast.text import age, clipped, counted, first_line, one_line
-from holdfast.times import iso
+from holdfast.times import YEAR_10000, iso, milliseconds
 
 LAW = settings(deadline=None, derandomize=True)
 """The same cases in every run, however slow the machine is."""
@@ -39,6 +39,12 @@ def test_an_age_is_said_in_its_largest_unit(ms: int, text: str) -> None:
 
 def test_times_are_utc_with_milliseconds() -> None:
     assert iso(1_768_608_000_007) == "2026-01-17T00:00:00.007Z"
+
+
+@LAW
+@given(st.integers(min_value=0, max_value=YEAR_10000 - 1))
+def test_a_time_written_is_the_time_read(ms: int) -> None:
+    assert milliseconds(iso(ms)) == ms
 
 
 @pytest.mark.parametrize(

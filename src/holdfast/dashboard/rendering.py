@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from holdfast.text import age, clipped, counted
 from holdfast.text.masking import Words, without_secrets
+from holdfast.text.paths import in_home
 from holdfast.text.terminal import visible
 from holdfast.times import iso
 
@@ -41,7 +42,9 @@ class Renderer:
             auto_reload=False,
         )
         self._templates.globals.update(static=static_url, when=self.when, until=self.until, counted=counted)
-        self._templates.filters.update(outside=outside, seen=seen, block=block, size=size, number=number)
+        self._templates.filters.update(
+            outside=outside, seen=seen, block=block, size=size, number=number, in_home=in_home
+        )
 
     def prepare(self) -> None:
         """Compile every template."""
