@@ -236,12 +236,18 @@ def _make_read_only(episode: Episode, chance: random.Random) -> None:
     """Everything ends, and the disk is read-only when clients and daemon come back."""
     world, home = episode.world, str(episode.world.home)
     with _everything_dead(episode):  # not while anybody has a file open for writing
-        wait_until(lambda: _run("mount", "-o", "remount,ro", home), "the disk is read-only", 10)
+        wait_until(lambda: _without_writers(episode, "mount", "-o", "remount,ro", home), "the disk is read-only", 60)
         episode.history.note("the disk is read-only")
     said = {name: Told.by(world.command(name)) for name in ("verify", "status")}
     episode.violations += check_tracebacks(said)
     wait_until(lambda: _run("mount", "-o", "remount,rw", home), "the disk can be written", 10)
     episode.history.note("the disk can be written again")
+
+
+def _without_writers(episode: Episode, *command: str) -> bool:
+    """Run a command when what was just being started is dead too."""
+    kill_all(episode.world.processes())
+    return _run(*command)
 
 
 @contextmanager
