@@ -20,8 +20,11 @@ from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
 from holdfast.protocol.protocols import SIMPLE
 from holdfast.protocol.runs import Run
+from holdfast.reasoning import session_browser
 from holdfast.reasoning.model import Draft
+from holdfast.reasoning.queries import search as search_queries
 from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.session_browser import NOT_INDEXED
 from holdfast.store import Tx
 from holdfast.teams.queries import conversations
 
@@ -184,3 +187,25 @@ async def test_what_is_not_indexed_is_found_however_much_it_is(world: Dashboard)
     assert [one.title for one in (await reasoning.browser.search_lately("LEDGERISH matter")).sessions] == [
         "A ledgerish matter"
     ]
+
+
+async def test_a_search_waits_for_no_long_indexing_and_says_what_it_did_not_search(
+    world: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restore or a salvage, which index everything anew."""
+    monkeypatch.setattr(session_browser, "WAIT_FOR_INDEX", 0.0)
+    monkeypatch.setattr(search_queries, "INDEXED_AT_ONCE", 10)
+    reasoning = world.app.service(Reasoning)
+    started = await reasoning.start_new(agent("b"), "Many")
+    assert started is not None
+    for number in range(60):
+        await reasoning.think(agent("b"), Draft(f"quokka {number}", True), started.session.id)
+    async with world.signed_in() as owner:
+        assert NOT_INDEXED in (await owner.get("/find?q=quokka")).text
+        page = await reasoning.browser.search(None, "quokka", everywhere=True)
+        assert page.advice == NOT_INDEXED and page.thoughts
+        page = await reasoning.browser.search(None, "59", everywhere=True)
+        assert page.advice is not None and page.advice.startswith(f"{NOT_INDEXED} No session here")
+        await reasoning.browser.index()
+        assert NOT_INDEXED not in (await owner.get("/find?q=quokka")).text
+        assert (await reasoning.browser.search(None, "59", everywhere=True)).advice is None

@@ -59,6 +59,19 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in all."""
+
+    groups: tuple[Group, ...] = ()
+    all_searched: bool = True
+    """Whether all thoughts were searched."""
+
+    @property
+    def count(self) -> int:
+        return sum(len(group.hits) for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
 class _Looking:
     """What is looked for, and whether secrets are shown."""
 
@@ -81,11 +94,11 @@ class _Looking:
         return masked if all(word in folded for word in self.words) else ""
 
 
-async def find(rooms: Rooms, query: str, *, sees_secrets: bool) -> tuple[Group, ...]:
+async def find(rooms: Rooms, query: str, *, sees_secrets: bool) -> Found:
     """Return what was found, by kind, the newest first; nothing for a query without a word."""
     words = query.replace('"', " ").split()
     if not any(fold(word).strip() for word in words):
-        return ()
+        return Found()
     thoughts, past, asks, messages, runs = await asyncio.gather(
         rooms.reasoning.browser.search_lately(query, MOST),
         rooms.history.find(query, None, MOST, lambda part, what: None, newest=True),
@@ -108,7 +121,7 @@ async def find(rooms: Rooms, query: str, *, sees_secrets: bool) -> tuple[Group, 
         Group("Protocol runs", tuple(_run(one, looking) for one in runs)),
     )
     seen = (Group(group.name, tuple(hit for hit in group.hits if hit.line is not None)) for group in groups)
-    return tuple(group for group in seen if group.hits)
+    return Found(tuple(group for group in seen if group.hits), thoughts.all_searched)
 
 
 def looking_for(words: Sequence[str], terms: Sequence[Term], *, sees_secrets: bool) -> _Looking:

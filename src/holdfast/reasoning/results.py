@@ -120,7 +120,7 @@ class SearchPage:
     offset: int
     more: bool
     advice: str | None
-    """Where nothing was found: which looser search finds something."""
+    """Where nothing was found: which looser search finds something. Also that not all was searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ class FoundLately:
     sessions: tuple[Session, ...]
     """Those whose title or tags match."""
     thoughts: tuple[tuple[Session, Thought], ...]
+    all_searched: bool
+    """Whether all thoughts were searched; after a restore or a salvage many are not indexed yet."""
 
 
 @dataclass(frozen=True, slots=True)

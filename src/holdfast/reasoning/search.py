@@ -72,16 +72,12 @@ def whole_words(query: str) -> str:
     return query + ('"' if query.count('"') % 2 else '""')
 
 
-def newest(tx: Tx, query: str, limit: int) -> FoundLately | None:
-    """Search everything that is not deleted, the newest first; titles and tags by themselves.
-
-    Returns None if so many thoughts are not indexed that this has to be done first."""
+def newest(tx: Tx, query: str, limit: int) -> FoundLately:
+    """Search everything that is not deleted, the newest first; titles and tags by themselves."""
     terms, scope = terms_of(query), Scope(None, (Status.ACTIVE, Status.ARCHIVED))
     is_short = len(terms[-1].text) < SHORT
     looked_for = terms_of(whole_words(query)) if is_short else terms
     unindexed = search_queries.unindexed(tx, "thoughts", "thoughts_fts", MOST_UNINDEXED + 1)
-    if len(unindexed) > MOST_UNINDEXED:
-        return None
     hits = search_queries.newest(tx, scope, looked_for, limit)
     for row_id, content in unindexed:
         if has_all(content, looked_for) and (found := search_queries.place_of(tx, scope, row_id)):
@@ -106,6 +102,7 @@ def newest(tx: Tx, query: str, limit: int) -> FoundLately | None:
         terms=tuple(terms),
         sessions=tuple(named),
         thoughts=tuple((session, thoughts[0]) for session, thoughts in pairs if session is not None and thoughts),
+        all_searched=len(unindexed) <= MOST_UNINDEXED,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -42,6 +44,9 @@ OUTLINE_DEFAULT = 100
 PAGE_DEFAULT, PAGE_LIMIT = 100, 1000
 REPLY_CHARACTERS = 23_500
 """Characters of a reply's content, so that the whole reply stays under 25,000: agents cut off what is longer."""
+WAIT_FOR_INDEX = 2.0
+"""Seconds that a search waits for thoughts to be indexed; what is indexed by then is searched."""
+NOT_INDEXED = "The newest thoughts are still being indexed and were not searched; search again in a minute."
 MAX_ROOTS = 20
 SHAPE_RANGE = 6_000
 """Numbers of a session whose structure is read at once."""
@@ -80,10 +85,15 @@ class SessionBrowser:
         page = await self._store.read(lambda tx: sessions.sessions_page(tx, scope, after, most + 1))
         return SessionsPage(tuple(page[:most]), more=len(page) > most)
 
-    async def index(self) -> None:
-        """Index every thought; called regularly, so that a search has little left to index."""
+    async def index(self, seconds: float = math.inf) -> bool:
+        """Index every thought, or as many as the time allows; return whether none is left.
+
+        Called regularly, so that a search has little left to index. After a restore or a salvage it has everything."""
+        until = time.monotonic() + seconds
         while await self._store.write(index_some):
-            continue
+            if time.monotonic() >= until:
+                return False
+        return True
 
     async def search(
         self,
@@ -100,16 +110,19 @@ class SessionBrowser:
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
         offset = limits.number_cursor(cursor) or 0
         scope = Scope(None if everywhere else root, _statuses(status, VISIBLE))
-        await self.index()
-        return await self._store.read(lambda tx: search(tx, scope, query, most, offset))
+        indexed = await self.index(WAIT_FOR_INDEX)
+        page = await self._store.read(lambda tx: search(tx, scope, query, most, offset))
+        return page if indexed else replace(page, advice=" ".join(filter(None, (NOT_INDEXED, page.advice))))
 
     async def search_lately(self, query: str, limit: int | None = None) -> FoundLately:
         """Return the newest thoughts, and sessions by their titles and tags, with all words, of all projects."""
         limits.text("query", query, limits.MAX_QUERY)
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
-        while (found := await self._store.read(lambda tx: newest(tx, query, most))) is None:
-            await self.index()
-        return found
+        found = await self._store.read(lambda tx: newest(tx, query, most))
+        if found.all_searched:
+            return found
+        await self.index(WAIT_FOR_INDEX)
+        return await self._store.read(lambda tx: newest(tx, query, most))
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.dashboard.find import LONGEST, Group, find
+from holdfast.dashboard.find import LONGEST, Found, find
 from holdfast.dashboard.page import Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.rooms import Rooms
 from holdfast.errors import BadInput
+from holdfast.reasoning.session_browser import NOT_INDEXED
 
 
 def parts(rooms: Rooms) -> list[Part]:
@@ -13,13 +14,11 @@ def parts(rooms: Rooms) -> list[Part]:
 
     async def show(request: PageRequest) -> Shown:
         query = request.query.get("q", "").replace("\0", " ").strip()[:LONGEST]
-        groups: tuple[Group, ...] = ()
-        problem = None
+        found, problem = Found(), None
         try:
-            groups = await find(rooms, query, sees_secrets=request.sees_secrets) if query else ()
+            found = await find(rooms, query, sees_secrets=request.sees_secrets) if query else found
         except BadInput as error:
             problem = str(error)
-        found = sum(len(group.hits) for group in groups)
-        return shown("find.html", query=query, groups=groups, found=found, problem=problem)
+        return shown("find.html", query=query, found=found, problem=problem, not_indexed=NOT_INDEXED)
 
     return [Page("/find", show)]
