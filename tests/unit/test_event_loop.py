@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import io
 import os
 import signal
 import subprocess
 import sys
+from typing import Any, ClassVar
 
 import pytest
 
@@ -46,6 +49,52 @@ def test_a_program_that_is_not_there_is_an_error() -> None:
             await asyncio.create_subprocess_exec("/no/such/program", stdout=subprocess.PIPE)
 
     _run(start())
+
+
+class WatchedPipe(io.FileIO):
+    """A pipe's end that notes when somebody else has closed its descriptor before."""
+
+    closed_before: ClassVar[list[str]] = []
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                os.fstat(self.fileno())
+            except OSError:
+                self.closed_before.append(self.mode)
+        super().close()
+
+
+class WatchedProgram(subprocess.Popen[bytes]):
+    """A program whose pipes are watched."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for name, mode in (("stdin", "wb"), ("stdout", "rb"), ("stderr", "rb")):
+            if (file := getattr(self, name)) is not None:
+                setattr(self, name, WatchedPipe(os.dup(file.fileno()), mode))
+                file.close()
+
+
+def test_no_descriptor_is_closed_twice_because_another_thread_may_have_opened_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second close would take a file away from whoever got its number: another agent, or the database."""
+    monkeypatch.setattr(subprocess, "Popen", WatchedProgram)
+
+    async def start() -> None:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        program = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(input())", **pipes)
+        assert await program.communicate(b"holdfast\n") == (b"holdfast\n", b"")
+        killed = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", **pipes)
+        killed.kill()
+        assert await killed.wait() == -signal.SIGKILL
+
+    before = len(os.listdir("/dev/fd"))
+    _run(start())
+    assert WatchedPipe.closed_before == []
+    gc.collect()
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def _run(work: object) -> object:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import threading
 from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import uvloop
 
@@ -47,9 +48,39 @@ class _Program(BaseSubprocessTransport):
     def _start(
         self, args: Any, shell: bool, stdin: Any, stdout: Any, stderr: Any, bufsize: int, **options: Any
     ) -> None:
-        self._proc = subprocess.Popen(  # noqa: S603 - the callers check what they start
+        program: Any = subprocess.Popen(  # noqa: S603 - the callers check what they start
             args, shell=shell, stdin=stdin, stdout=stdout, stderr=stderr, bufsize=bufsize, **options
         )
+        for name in ("stdin", "stdout", "stderr"):
+            if (file := getattr(program, name)) is not None:
+                setattr(program, name, _Pipe(file))
+        self._proc = program
+
+
+class _Pipe:
+    """A pipe's end whose descriptor is closed once: by the loop that took it, or else here.
+
+    uvloop closes the descriptor of a file that it was given, and then the file, which closes the same number again. By
+    then another thread may have opened something under that number: the database, or another agent's pipe.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._descriptor = os.dup(file.fileno())
+        self._taken = False
+        file.close()
+
+    def fileno(self) -> int:
+        """Hand the descriptor over."""
+        self._taken = True
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close the descriptor if nobody took it."""
+        if not self._taken:
+            self._taken = True
+            os.close(self._descriptor)
+
+    __del__ = close
 
 
 def _report_exit(loop: asyncio.AbstractEventLoop, transport: Any) -> None:
