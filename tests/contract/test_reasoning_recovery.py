@@ -130,6 +130,19 @@ async def test_load_context_passes_over_a_session_another_live_agent_is_in(place
         assert joined["session"]["id"] == held["sessionId"]
 
 
+async def test_whoever_was_given_a_session_keeps_it_when_its_former_caller_comes_back(place: Place) -> None:
+    async with living(place) as world:
+        made = await world.think(agent("away"), "begun")
+        await world.leave(agent("away"))
+        await world.later(MINUTE)
+        given = await world.reasoning.load_context(agent("here"))
+        assert given["session"]["id"] == made["sessionId"]
+        await world.reasoning.get_state(agent("away"))  # it is back, and has not said anything yet
+        going_on = await world.think(agent("here"), "going on")
+        assert (going_on["sessionId"], going_on["status"]) == (made["sessionId"], "continued")
+        assert (await world.think(agent("away"), "elsewhere"))["sessionId"] != made["sessionId"]
+
+
 async def test_a_free_session_is_found_behind_many_that_others_are_in(place: Place) -> None:
     async with living(place) as world:
         left = await world.think(agent("before"), "left behind")

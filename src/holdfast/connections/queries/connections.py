@@ -132,8 +132,8 @@ def revoke(tx: Tx, connection_id: str) -> None:
 
 
 def set_session(tx: Tx, connection_id: str, session_id: str | None, joined: bool) -> None:
-    sql = "UPDATE connections SET reasoning_session = :session, joined = :joined WHERE id = :id"
-    tx.run(sql, session=session_id, joined=int(joined), id=connection_id)
+    sql = "UPDATE connections SET reasoning_session = :session, joined = :joined, session_since = :now WHERE id = :id"
+    tx.run(sql, session=session_id, joined=int(joined), now=tx.now(), id=connection_id)
 
 
 def set_root(tx: Tx, connection_id: str, uri: str) -> None:
@@ -247,9 +247,12 @@ def connected_agents(tx: Tx) -> set[str]:
 
 
 def is_held(tx: Tx, session_id: str, but: str) -> bool:
-    """Return whether a live caller other than `but` was given this session; those that joined by name do not count."""
+    """Return whether a live caller was given this session after `but`; those that joined by name do not count."""
     # In two steps, because every thought asks this and nearly always nobody else was in the session.
-    sql = "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but"
+    sql = (
+        "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but AND"
+        " coalesce(session_since, 0) >= (SELECT coalesce(session_since, 0) FROM connections WHERE id = :but)"
+    )
     others = tx.all(sql, session=session_id, but=but)
     attached = {row["attached_by"] for row in others} - {None}
     return any(
