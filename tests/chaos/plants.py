@@ -173,10 +173,9 @@ PLANTS = {
             (
                 Edit(
                     "store/events.py",
-                    "    pending = outbox.pending\n    if not tx.run(\n",
+                    "    pending = outbox.pending\n",
                     "    pending = outbox.pending\n"
-                    '    newest = tx.one("SELECT coalesce(max(seq), 0) AS seq FROM events")\n'
-                    "    if not tx.run(\n",
+                    '    newest = tx.one("SELECT coalesce(max(seq), 0) AS seq FROM events")\n',
                 ),
                 Edit(
                     "store/events.py",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import posixpath
 import time
 from collections.abc import Callable
@@ -133,5 +134,15 @@ def _write(worktree: Path, path: str, text: str | None, foreign: str | None) -> 
     folder.mkdir(exist_ok=True)
     if foreign is not None:
         mark = hashlib.sha256(foreign.encode("utf-8", "replace")).hexdigest()[:8]
-        target.rename(target.with_name(f"{target.stem}.{KEPT}-{mark}{target.suffix}"))
+        _keep(target, target.with_name(f"{target.stem}.{KEPT}-{mark}{target.suffix}"))
     write_private(target, text.encode("utf-8", "replace"), mode=0o666)
+
+
+def _keep(target: Path, kept: Path) -> None:
+    """Give a file a second name, so that there is one under its own at any time."""
+    try:
+        os.link(target, kept, follow_symlinks=False)
+    except FileExistsError:  # kept before, by a daemon that was killed then
+        return
+    except OSError:  # this file system has no links
+        target.rename(kept)
