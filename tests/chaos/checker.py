@@ -14,12 +14,15 @@ from tests.chaos.state import Rows, State
 from tests.chaos.violation import Violation
 
 ATTEMPTS_OF_MESSAGE = 5
+INTERNAL_ERROR = "'code': -32603"
+"""How JSON-RPC says it, as clients note it."""
 
 
 def check(history: History, state: State, given: Circumstances) -> list[Violation]:
     """Everything that does not fit."""
     checks: tuple[Callable[[History, State, Circumstances], Iterable[Violation]], ...] = (
         _answered,
+        _internal_errors,
         _thoughts,
         _thought_numbers,
         _places,
@@ -44,6 +47,13 @@ def _answered(history: History, state: State, given: Circumstances) -> Iterator[
     for op in history:
         if op.outcome is Outcome.UNANSWERED:
             yield Violation("unanswered", f"{op.kind} of {op.client} had no answer while its relay lived", [op])
+
+
+def _internal_errors(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
+    """An answer that says only that something went wrong: no fault may cause one."""
+    for op in history:
+        if INTERNAL_ERROR in op.error:
+            yield Violation("internal-error", f"{op.kind} of {op.client} was answered with {op.error}", [op])
 
 
 # -- reasoning ------------------------------------------------------------------------------------------------------

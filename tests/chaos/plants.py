@@ -89,7 +89,8 @@ PLANTS = {
                 Edit(
                     "bridge/service.py",
                     "Sent(target, made)\n\n        return await self._store.write(first_time(key, write))",
-                    "Sent(target, made)\n\n        return await self._store.write(write)",
+                    "Sent(target, made)\n\n        if key is not None:\n            key.settled = True\n"
+                    "        return await self._store.write(write)",
                 ),
             ),
         ),

@@ -443,6 +443,10 @@ def _unanswered(world: World) -> None:
     world.think("a", "a#1.", Outcome.UNANSWERED, stored=False)
 
 
+def _internal_error(world: World) -> None:
+    world.think("a", "a#1.", Outcome.UNKNOWN).error = "{'code': -32603, 'message': 'Internal server error'}"
+
+
 @pytest.mark.parametrize(
     ("spoil", "named"),
     [
@@ -492,6 +496,7 @@ def _unanswered(world: World) -> None:
         (_event_missing, "event-missing"),
         (_door_differs, "door-thoughts"),
         (_unanswered, "unanswered"),
+        (_internal_error, "internal-error"),
     ],
 )
 def test_each_violation_is_found(world: World, spoil: Callable[[World], None], named: str) -> None:
