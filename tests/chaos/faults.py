@@ -314,10 +314,14 @@ def _cut_power(episode: Episode, chance: random.Random) -> None:
     """Everything ends at once, and of the database only what was synced is left."""
     world, synced = episode.world, episode.world.folder / "synced"
     with _everything_dead(episode):
-        for ending in ("", "-wal", "-shm"):
-            world.database.with_name(f"holdfast.db{ending}").unlink(missing_ok=True)
-            if (kept := synced / f"holdfast.db{ending}").exists():
-                shutil.copyfile(kept, world.database.with_name(f"holdfast.db{ending}"))
+        while True:
+            for ending in ("", "-wal", "-shm"):
+                world.database.with_name(f"holdfast.db{ending}").unlink(missing_ok=True)
+                if (kept := synced / f"holdfast.db{ending}").exists():
+                    shutil.copyfile(kept, world.database.with_name(f"holdfast.db{ending}"))
+            if not (left := world.processes()):
+                break
+            kill_all(left)  # just being started, they may have opened the files that were replaced
         episode.history.note("the power is cut")
 
 

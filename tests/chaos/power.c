@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,13 @@ static void remember(int fd)
         return;
     snprintf(copy, sizeof copy, "%s%s", synced, name);
     snprintf(draft, sizeof draft, "%s.%d.%d", copy, (int)getpid(), fd);
-    int in = open(path, O_RDONLY | O_CLOEXEC), out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    ssize_t got = in < 0 || out < 0 ? -1 : 0;
-    while (got >= 0 && (got = read(in, buffer, sizeof buffer)) > 0)
+    int out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ssize_t got = out < 0 ? -1 : 0;
+    off_t at = 0;
+    /* Through the descriptor that was synced: to close another one of the same file would drop SQLite's locks on it. */
+    for (; got >= 0 && (got = pread(fd, buffer, sizeof buffer, at)) > 0; at += got)
         if (write(out, buffer, (size_t)got) != got)
             got = -1;
-    if (in >= 0)
-        close(in);
     if (out >= 0)
         close(out);
     if (got == 0)
@@ -43,6 +44,9 @@ static void remember(int fd)
         unlink(draft);
 }
 
+/* One copy at a time: of two, the older could be put in the place of the newer. */
+static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
+
 static int synced(const char *name, int fd)
 {
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
@@ -50,8 +54,11 @@ static int synced(const char *name, int fd)
     if (slow)
         usleep((useconds_t)atoi(slow));
     int result = real(fd);
-    if (result == 0)
+    if (result == 0) {
+        pthread_mutex_lock(&copying);
         remember(fd);
+        pthread_mutex_unlock(&copying);
+    }
     return result;
 }
 
