@@ -95,6 +95,7 @@ def test_a_page_that_is_not_listed_reads_nothing_not_even_with_the_key(
     context = chromium.new_context()
     page = context.new_page()
     page.goto(sign_in_link(holdfast))  # the browser has the cookie too: it belongs to every port of this host
+    page.wait_for_url(f"{holdfast.address()}/")
     page.goto(f"{origin}/index.html")
     asks = "([url, options]) => fetch(url, options).then(() => 'read', () => 'refused')"
     for path in ("/api/mcp/sessions/active", "/events", "/", "/settings"):
